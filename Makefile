@@ -1,0 +1,34 @@
+# Two commands on a fresh machine: `make train` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install install-dev train test test-all lint
+
+install: .venv/installed
+install-dev: .venv/installed-dev
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ludus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cuda-compiler]' || \
+		echo "The CUDA compiler could not be installed: its tests will be skipped."
+	touch $@
+
+train: install
+	$(BIN)/ludus games
+
+test: install-dev lint
+	$(BIN)/python -m pytest -m "not slow and not cuda" --durations=15
+
+test-all: install-dev lint
+	$(BIN)/python -m pytest --durations=30
+
+lint: install-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy

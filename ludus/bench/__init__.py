@@ -1,0 +1,1 @@
+"""How fast things are, measured the way users run them."""

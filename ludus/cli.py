@@ -1,0 +1,57 @@
+"""The command line: finds the command, turns errors into one sentence. Commands are imported only when they run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from ludus.errors import LudusError, nearest
+
+# command → (module with a `main(arguments)`, what it does)
+COMMANDS = {
+    "games": ("ludus.commands.games", "what games there are; one in detail"),
+    "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
+}
+
+HELP = """usage: ludus COMMAND …    (ludus COMMAND --help: options and an example)
+
+Ludus trains agents to play games against each other, fast, and says why when they do not learn.
+
+"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(arguments)
+    except LudusError as error:
+        print(f"ludus: {error}", file=sys.stderr)
+        status = 2
+    except KeyboardInterrupt:
+        print("ludus: interrupted", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:  # the reader of a pipe went away
+        sys.stderr.close()
+        status = 0
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        width = max(map(len, COMMANDS))
+        print(HELP + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
+        return 0
+    if arguments[0] == "--version":
+        from ludus import __version__
+
+        print(f"ludus {__version__}")
+        return 0
+    for words in (2, 1):
+        name = " ".join(arguments[:words])
+        if name in COMMANDS:
+            module = importlib.import_module(COMMANDS[name][0])
+            return int(module.main(arguments[words:]) or 0)
+    pair = [name for name in COMMANDS if name.split()[0] == arguments[0]]
+    if pair:
+        raise LudusError(f"'ludus {arguments[0]}' needs one of: {', '.join(name.split()[1] for name in pair)}")
+    raise LudusError(f"unknown command '{arguments[0]}': {nearest(arguments[0], COMMANDS)}")

@@ -1,0 +1,49 @@
+"""The games. A new one is a folder here and a line in REGISTRY; games elsewhere load by import path, "package.module:GAME"."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from ludus.errors import LudusError, nearest
+from ludus.sim.game import Game
+
+REGISTRY = {
+    "pursuit": "ludus.games.pursuit.spec:GAME",
+}
+
+
+def load_game(name: str) -> tuple[Game, str | None]:
+    """A game and its preset, from "NAME", "NAME:PRESET", "module:GAME" or "module:GAME:PRESET"."""
+    head, *rest = name.split(":")
+    if head in REGISTRY:
+        path, preset = REGISTRY[head], rest
+    elif len(rest) >= 1:
+        path, preset = f"{head}:{rest[0]}", rest[1:]
+    else:
+        raise LudusError(f"unknown game '{name}': {nearest(name, REGISTRY)} (your own: package.module:GAME)")
+    if len(preset) > 1:
+        raise LudusError(f"'{name}' names more than one preset: use {head}:{preset[0]}")
+    game = import_object(path, "game")
+    if not isinstance(game, Game):
+        raise LudusError(f"'{path}' is a {type(game).__name__}, not a Game")
+    if preset and preset[0] not in game.presets:
+        raise LudusError(f"the game {game.name} has no preset '{preset[0]}': {nearest(preset[0], game.presets)}")
+    return game, preset[0] if preset else None
+
+
+def import_object(path: str, what: str) -> object:
+    """The object at "module:attribute"; modules in the working folder are found too."""
+    module_name, _, attribute = path.partition(":")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise LudusError(f"the {what} '{path}' cannot be loaded: there is no module '{error.name}' here or installed") from None
+    if not hasattr(module, attribute):
+        raise LudusError(f"the module {module_name} has no '{attribute}': {nearest(attribute, vars(module))}")
+    return getattr(module, attribute)

@@ -1,0 +1,49 @@
+"""The simulator: declare a game, run a batch of it on CPU threads or CUDA."""
+
+from numpy import float32, int32
+
+from ludus.sim import random
+from ludus.sim.batch import Batch
+from ludus.sim.game import (
+    Binary,
+    Choice,
+    Continuous,
+    Game,
+    Goal,
+    Param,
+    Phase,
+    Role,
+    Term,
+    each,
+    f32,
+    flag,
+    i8,
+    i16,
+    i32,
+    phase,
+    u8,
+)
+
+__all__ = [
+    "Batch",
+    "Binary",
+    "Choice",
+    "Continuous",
+    "Game",
+    "Goal",
+    "Param",
+    "Phase",
+    "Role",
+    "Term",
+    "each",
+    "f32",
+    "flag",
+    "float32",
+    "i8",
+    "i16",
+    "i32",
+    "int32",
+    "phase",
+    "random",
+    "u8",
+]  # fmt: skip

@@ -1,0 +1,329 @@
+"""A batch of envs of one game on one device: step, reset, parameters, bots, statistics, state in and out.
+
+Axes: arrays are [env, …] or [env, agent, …]. On the CPU they are numpy arrays, on CUDA torch tensors; `tensor` gives a
+torch tensor on the same memory either way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ludus.errors import LudusError, nearest
+from ludus.sim.game import Game, Settings
+from ludus.sim.interpret import FORWARD, interpreter
+from ludus.sim.layout import STATISTICS, Layout
+from ludus.sim.link import fingerprint
+from ludus.sim.program import assemble, controllers
+
+if TYPE_CHECKING:
+    import torch
+
+# Not part of an env's state: the same for every batch of the same settings.
+_CONSTANT = ("term_applies", "binary_mask_at", "choice_mask_at", "choice_options")
+
+
+class Batch:
+    """`num_envs` envs of a game, stepped together.
+
+    seed, first_env: an env's randomness depends on the seed and its number, so a batch split in two gives the same games.
+    stagger: the first episode of each env is cut (truncated) at a random length, so that envs are out of step from then on.
+    jit=False: everything runs as plain Python, for a debugger (also LUDUS_JIT=0).
+    checked: compiled with bounds checks and a choice of lane order; slow, for tests.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        num_envs: int,
+        *,
+        device: str = "cpu",
+        seed: int = 0,
+        overrides: Mapping[str, float] | None = None,
+        preset: str | None = None,
+        threads: int = 1,
+        first_env: int = 0,
+        stagger: bool = False,
+        jit: bool | None = None,
+        checked: bool = False,
+        lane_order: int = FORWARD,
+    ) -> None:
+        if num_envs < 1:
+            raise LudusError(f"a batch of {num_envs} envs cannot be made: use at least 1")
+        if seed < 0:
+            raise LudusError(f"seed {seed} is negative: use 0 or more")
+        if threads < 1:
+            raise LudusError(f"{threads} threads cannot run anything: use at least 1")
+        self.game = game
+        self.num_envs = num_envs
+        self.device = device
+        self.threads = threads
+        self.jit = os.environ.get("LUDUS_JIT", "1") != "0" if jit is None else jit
+        self.settings: Settings = game.resolve(overrides, preset)
+        self.layout = Layout(game, self.settings)
+        self.controllers = controllers(game)
+        self._program = assemble(game)
+        if device == "cuda":
+            _require_cuda(self.layout, num_envs)
+
+        self.arrays: dict[str, Any] = {
+            name: self._zeros(self.layout.shape(name, num_envs), field.dtype) for name, field in self.layout.arrays.items()
+        }
+        self._views: dict[str, Any] = {}
+        for name, slot in self.layout.slots.items():
+            packed = self.arrays[slot.packed]
+            self._views[name] = packed[..., slot.start] if slot.size is None else packed[..., slot.start : slot.start + slot.size]
+
+        self._fill("seed", np.full(num_envs, seed))
+        self._fill("env_id", np.arange(first_env, first_env + num_envs))
+        self._fill("episode", np.full(num_envs, -1))  # the first reset row makes it 0
+        self._fill("term_applies", self.layout.applies())
+        self._fill("binary_mask_at", np.array(self.layout.binary_mask_at))
+        self._fill("choice_mask_at", np.array(self.layout.choice_mask_at))
+        self._fill("choice_options", np.array([len(o) for o in self.layout.choices.values()]))
+        if stagger:
+            self._fill("first_length", self._staggered(seed, first_env))
+        if game.build is not None:
+            for name, value in game.build(self.layout.sizes, self.settings.params, seed).items():
+                self._fill(name, value)
+        self.set_params({**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}})
+
+        self._step = self._make_step(checked, lane_order)
+        self.reset()
+
+    # -- stepping ------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One step of every env, with the actions now in `continuous`, `binary` and `choices`. Finished envs reset instead."""
+        self._step()
+
+    def reset(self) -> None:
+        """Starts a new episode in every env."""
+        self.arrays["finished"][...] = True
+        self.step()
+
+    def _make_step(self, checked: bool, lane_order: int) -> Any:
+        program = self._program
+        values: dict[str, Any] = {**self.layout.sizes, **self.arrays, **self._views}
+        if not self.jit:
+            if self.device == "cuda":
+                raise LudusError("device cuda cannot run with the JIT off: use device cpu")
+            run = interpreter(program, lane_order)
+            return lambda: run(0, self.num_envs, values)
+        from ludus.sim import compile as compiler
+
+        if self.device == "cuda":
+            return compiler.compile_cuda(program, self.layout.sizes, values, self.num_envs)
+        return compiler.compile_cpu(self.layout, program, self.arrays, self.num_envs, self.threads, checked, lane_order)
+
+    # -- arrays --------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        """An array by name: state, engine field, parameter, `action_NAME`, `term_NAME` …"""
+        if name in self.arrays:
+            return self.arrays[name]
+        if name in self._views:
+            return self._views[name]
+        raise LudusError(f"the game {self.game.name} has no field '{name}': {nearest(name, [*self.arrays, *self._views])}")
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """The same memory as a torch tensor."""
+        import torch
+
+        array = self[name]
+        return array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
+
+    def numpy(self, name: str) -> np.ndarray:
+        """A copy on the host."""
+        return _host(self[name]).copy()
+
+    def _zeros(self, shape: tuple[int, ...], dtype: str) -> Any:
+        if self.device == "cpu":
+            return np.zeros(shape, dtype)
+        import torch
+
+        return torch.zeros(shape, dtype=getattr(torch, dtype), device=self.device)
+
+    def _fill(self, name: str, values: Any) -> None:
+        target = self[name]
+        values = np.asarray(values)
+        if tuple(values.shape) != tuple(target.shape):
+            raise LudusError(f"'{name}' has the shape {tuple(target.shape)} but was given {tuple(values.shape)}")
+        if isinstance(target, np.ndarray):
+            target[...] = values
+        else:
+            import torch
+
+            target.copy_(torch.from_numpy(np.ascontiguousarray(values)).to(target.dtype))
+
+    def _staggered(self, seed: int, first_env: int) -> np.ndarray:
+        """First-episode lengths, spread evenly over the longest episode and dealt out by a hash of the env's number."""
+        from ludus.sim import random
+
+        with np.errstate(over="ignore"):
+            shares = [float(random.uniform(random.key(seed, first_env + e, 0, 0), 9000, 0)) for e in range(self.num_envs)]
+        return np.ceil(np.array(shares) * self.settings.params["max_steps"]).clip(1).astype(np.int32)
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def set_params(self, values: Mapping[str, Any], envs: Any = slice(None)) -> None:
+        """New values (one, or one per env) of parameters and `reward.TERM` weights: each env takes them in its next reset row."""
+        for name, value in values.items():
+            limits = self.game.params.get(name)
+            if limits is not None:
+                packed, index = self.layout.slots[name].packed + "_next", self.layout.slots[name].start
+                lowest, highest = float(np.min(_host(value))), float(np.max(_host(value)))
+                if lowest < limits.low or highest > limits.high:
+                    raise LudusError(f"parameter {name}={value} is outside {limits.low} to {limits.high}")
+            elif name.removeprefix("reward.") in self.layout.terms:
+                packed, index = "weights_next", self.layout.terms.index(name.removeprefix("reward."))
+            else:
+                known = [*self.game.params, *(f"reward.{t}" for t in self.layout.terms)]
+                raise LudusError(f"the game {self.game.name} has no parameter '{name}': {nearest(name, known)}")
+            if self.device != "cpu" and isinstance(value, np.ndarray):
+                import torch
+
+                value = torch.from_numpy(value).to(self.device)
+            self.arrays[packed][envs, index] = value
+
+    def received(self) -> dict[str, Any]:
+        """The game as the simulator holds it now: sizes, parameters and weights read back from its arrays.
+
+        A value that differs between envs is given as {"low", "high"}.
+        """
+
+        def summary(column: np.ndarray) -> Any:
+            low, high = column.min().item(), column.max().item()
+            return low if low == high else {"low": low, "high": high}
+
+        floats, ints, weights = (_host(self.arrays[n]) for n in ("float_params", "int_params", "weights"))
+        params = {n: summary(floats[:, i]) for i, n in enumerate(self.layout.float_params)}
+        params |= {n: summary(ints[:, i]) for i, n in enumerate(self.layout.int_params)}
+        return {
+            "game": self.game.name,
+            "sizes": dict(self.settings.sizes),
+            "params": {n: params[n] for n in self.game.params},
+            "rewards": {n: summary(weights[:, i]) for i, n in enumerate(self.layout.terms)},
+        }
+
+    def check_received(self) -> None:
+        """Raises if the simulator does not hold the values this batch was made with."""
+        received = self.received()
+        asked = {**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}}
+        held = {**received["params"], **{f"reward.{t}": w for t, w in received["rewards"].items()}}
+        wrong = [
+            f"{name} is {held[name]} instead of {value}"
+            for name, value in asked.items()
+            if isinstance(held[name], dict) or np.float32(value) != np.float32(held[name])
+        ]
+        if wrong:
+            raise LudusError(f"the simulator of {self.game.name} does not hold what was asked for: {'; '.join(wrong)}")
+
+    def fingerprint(self) -> str:
+        """A hash of the game as received: rules, layouts, sizes, parameters, weights."""
+        rules = fingerprint([phase.function for phase in self._program.phases])
+        text = json.dumps([rules, self.layout.describe(), self.received()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    # -- bots ----------------------------------------------------------------------------------------------------------
+
+    def controller_number(self, role: str, name: str) -> int:
+        """The value of `controller` for a bot of a role ('' or 'policy': actions come from outside)."""
+        if name in ("", "policy"):
+            return 0
+        if role not in self.controllers:
+            raise LudusError(f"the game {self.game.name} has no role '{role}': {nearest(role, self.controllers)}")
+        if name not in self.controllers[role]:
+            raise LudusError(f"the role {role} of {self.game.name} has no bot '{name}': {nearest(name, self.controllers[role])}")
+        return self.controllers[role][name]
+
+    def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
+        """Hands the agents of a role (of one team) to a bot, or back to the policy, from each env's next reset row on."""
+        number = self.controller_number(role, name)
+        seats = next(s for s in self.layout.seats if s.role == role)
+        agents = seats.agents if team is None else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
+        self.arrays["controller_next"][envs, agents] = number
+
+    # -- statistics ----------------------------------------------------------------------------------------------------
+
+    def read_statistics(self) -> dict[str, dict[str, float]]:
+        """Per role, over the episodes finished since the last call: count, return, length, outcomes, terms, goal metrics."""
+        array = self.arrays["statistics"]
+        values = _host(array).astype(np.float64)
+        array[...] = 0
+        out: dict[str, dict[str, float]] = {}
+        for seats in self.layout.seats:
+            rows = values[:, seats.agents].reshape(-1, values.shape[-1])
+            rows = rows[rows[:, 0] > 0]
+            episodes = rows[:, 0].sum()
+            out[seats.role] = {"episodes": float(episodes)}
+            if episodes == 0:
+                continue
+            mean = rows.sum(0) / episodes
+            stats = dict(zip(STATISTICS, mean, strict=False))
+            out[seats.role] |= {
+                "return": stats["return"],
+                "return_std": float(np.sqrt(max(0.0, stats["return_squared"] - stats["return"] ** 2))),
+                "return_min": float(rows[:, 3].min()),
+                "return_max": float(rows[:, 4].max()),
+                "length": stats["length"],
+                **{name: stats[name] for name in ("won", "lost", "drawn", "truncated")},
+            }
+            names = [f"term/{t}" for t in self.layout.terms] + [f"goal/{g}" for g in self.layout.goals]
+            for i, name in enumerate(names):
+                out[seats.role][name] = float(mean[len(STATISTICS) + i])
+        return out
+
+    def read_valid_steps(self) -> int:
+        """Agent-steps since the last call. Reset rows, dead and idle agents do not count."""
+        array = self.arrays["valid_steps"]
+        count = int(array.sum())
+        array[...] = 0
+        return count
+
+    # -- the whole state -----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything the simulator holds, as copies on the host."""
+        return {name: self.numpy(name) for name in self.arrays if name not in _CONSTANT}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Continues exactly from `state()` of a batch of the same game and sizes."""
+        wanted = [name for name in self.arrays if name not in _CONSTANT]
+        missing, foreign = sorted(set(wanted) - set(state)), sorted(set(state) - set(wanted))
+        if missing or foreign:
+            raise LudusError(
+                f"this is not a state of {self.game.name}: missing {missing or 'nothing'}, unknown {foreign or 'nothing'}"
+            )
+        for name in wanted:
+            self._fill(name, state[name])
+
+
+def _host(value: Any) -> np.ndarray:
+    return np.asarray(value.cpu() if hasattr(value, "cpu") else value)
+
+
+def _require_cuda(layout: Layout, num_envs: int) -> None:
+    try:
+        import torch
+    except ImportError:
+        raise LudusError("device cuda needs torch: pip install torch") from None
+    if not torch.cuda.is_available():
+        raise LudusError("device cuda was asked for but torch finds no CUDA GPU on this machine: use --device cpu")
+    free, _ = torch.cuda.mem_get_info()
+    need = layout.bytes_per_env() * num_envs
+    if need > free:
+        fits = free // layout.bytes_per_env()
+        raise LudusError(
+            f"{num_envs} envs of {layout.game.name} need {need / 1e9:.1f} GB but {free / 1e9:.1f} GB are free: at most {fits} fit"
+        )
+
+
+def concatenate(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The state of one larger batch from the states of its parts."""
+    return {name: np.concatenate([s[name] for s in states]) for name in states[0]}

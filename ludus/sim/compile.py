@@ -1,0 +1,400 @@
+"""Compiles a program for CPU threads and for CUDA. The only file that imports numba.
+
+A driver (the loop over envs and lanes) is written as a real file into a cache folder named by a hash of all rule code,
+the driver itself and the library versions: the next process loads machine code instead of compiling, and a change in any
+helper gives another folder. Numba's own cache would miss such changes, and never serves drivers made in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic
+
+from ludus.errors import LudusError, RuleError
+from ludus.sim.interpret import lane_at
+from ludus.sim.layout import Layout, number
+from ludus.sim.link import Linker, fingerprint, reachable
+from ludus.sim.program import Call, Program
+
+numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]  # alternates with torch's own threads at the lowest cost
+KEEP_FOLDERS = 200
+
+# Rules allocate nothing, so reference counting is off: it cost more than the rules. Phases are inlined into the driver.
+_OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", _nrt=False)
+
+
+def _make_linker(**options: Any) -> Linker:
+    return Linker(numba.njit(**_OPTIONS, **options), numba.njit(forceinline=True, **_OPTIONS, **options), compiled=True)
+
+
+_linker = _make_linker()
+_checked_linker = _make_linker(boundscheck=True)
+
+
+# -- drivers as source -------------------------------------------------------------------------------------------------
+
+
+def _function_names(program: Program) -> dict[str, Callable]:
+    return {f"{phase.name}_{i}": phase.function for i, phase in enumerate(program.phases)}
+
+
+def _call_line(program: Program, call: Call, indices: list[str]) -> str:
+    number = program.phases.index(call.phase)
+    return f"{call.phase.name}_{number}({', '.join(['env', *indices, *call.phase.fields])})"
+
+
+def _grouped(calls: tuple[Call, ...]) -> Iterator[list[Call]]:
+    """Bots together (a lane has one controller), everything else alone."""
+    group: list[Call] = []
+    for call in calls:
+        if call.controller is not None:
+            group.append(call)
+            continue
+        if group:
+            yield group
+            group = []
+        yield [call]
+
+
+def _body(program: Program, group: list[Call], indices: list[str]) -> list[str]:
+    if group[0].controller is None:
+        return [_call_line(program, group[0], indices)]
+    lines = [f"bot = controller[env, {indices[0]}]", f"if bot != 0 and alive[env, {indices[0]}]:"]
+    for i, call in enumerate(group):
+        lines += [f"    {'elif' if i else 'if'} bot == {call.controller}:", f"        {_call_line(program, call, indices)}"]
+    return lines
+
+
+def _indent(lines: list[str], by: int) -> list[str]:
+    return ["    " * by + line for line in lines]
+
+
+def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
+    """The driver takes one array of addresses: dozens of array arguments would cost more than a small batch's step."""
+    sizes = [name for name in program.arguments if name in layout.sizes]
+    lines = [f"    {name} = sizes[{i}]" for i, name in enumerate(sizes)]
+    views = [name for name in program.arguments if name in layout.slots]
+    stored = sorted({layout.slots[v].packed for v in views} | {n for n in program.arguments if n in layout.arrays})
+    for name in stored:
+        field = layout.arrays[name]
+        shape = [] if field.shared else ["num_envs"]
+        shape += [f"sizes[{sizes.index(s)}]" if s in sizes else str(number(s, layout.sizes)) for s in field.shape]
+        address = list(layout.arrays).index(name)
+        lines.append(f"    {name} = carray(pointer(addresses[{address}]), ({', '.join(shape)},), {field.dtype}_)")
+    for name in views:
+        slot = layout.slots[name]
+        axes = ":, " * len(layout.shape(slot.packed, 1)[:-1])
+        entry = str(slot.start) if slot.size is None else f"{slot.start}:{slot.start + slot.size}"
+        lines.append(f"    {name} = {slot.packed}[{axes}{entry}]")
+
+    lines.append("    for env in range(first, last):")
+    for group in _grouped(program.calls):
+        phase, when = group[0].phase, group[0].when
+        block: list[str] = []
+        indices = [f"i{n}" for n in range(len(phase.lanes))]
+        if not indices:
+            block = _body(program, group, indices)
+        elif checked:
+            count = " * ".join(phase.lanes)
+            block = [f"for k in range({count}):", f"    lane = lane_at(order, env, k, {count})"]
+            for n in reversed(range(len(phase.lanes))):
+                block += [f"    i{n} = lane % {phase.lanes[n]}", f"    lane = lane // {phase.lanes[n]}"]
+            block += _indent(_body(program, group, indices), 1)
+        else:
+            for n, lane in enumerate(phase.lanes):
+                block.append("    " * n + f"for i{n} in range({lane}):")
+            block += _indent(_body(program, group, indices), len(indices))
+        if when != "always":
+            condition = "if resetting[env]:" if when == "reset" else "if not resetting[env]:"
+            block = [condition, *_indent(block, 1)]
+        lines += _indent(block, 2)
+    return "\n".join(
+        [
+            f'"""One step of {program.game}, for a range of envs. Generated by ludus.sim.compile."""',
+            "from numba import carray, njit, prange",
+            "",
+            f"@njit(nogil=True, error_model='numpy', cache=True, boundscheck={checked})",
+            "def run(first, last, order, num_envs, sizes, addresses):",
+            *lines,
+            "",
+            "@njit(nogil=True, error_model='numpy', cache=True, parallel=True)",
+            "def run_parallel(chunks, num_envs, sizes, addresses):",
+            "    for chunk in prange(chunks):",
+            "        run(num_envs * chunk // chunks, num_envs * (chunk + 1) // chunks, 0, num_envs, sizes, addresses)",
+            "",
+        ]
+    )
+
+
+def _cuda_source(program: Program, sizes: Mapping[str, int]) -> tuple[str, list[tuple[str, tuple[str, ...], int]]]:
+    """The source, and for each kernel: its name, its arguments, its lanes per env. Lane counts are compiled in."""
+    lines = [f'"""One step of {program.game} as CUDA kernels. Generated by ludus.sim.compile."""', "from numba import cuda", ""]
+    kernels: list[tuple[str, tuple[str, ...], int]] = []
+    for order, group in enumerate(_grouped(program.calls)):
+        phase, when = group[0].phase, group[0].when
+        names = {name for call in group for name in call.phase.fields}
+        names |= {"resetting"} if when != "always" else set()
+        names |= {"controller", "alive"} if group[0].controller is not None else set()
+        arguments = tuple(sorted(names))
+        counts = [sizes[lane] for lane in phase.lanes]
+        lanes = int(np.prod(counts)) if counts else 1
+        kernel = f"kernel_{order}"
+        kernels.append((kernel, arguments, lanes))
+        indices = [f"i{n}" for n in range(len(counts))]
+        block = ["lane = thread % " + str(lanes)] if len(counts) > 1 else []
+        for n in reversed(range(len(counts))):
+            if len(counts) == 1:
+                block.append(f"i0 = thread % {lanes}")
+            else:
+                block += [f"i{n} = lane % {counts[n]}", f"lane = lane // {counts[n]}"]
+        block += _body(program, group, indices)
+        if when != "always":
+            condition = "if resetting[env]:" if when == "reset" else "if not resetting[env]:"
+            block = [condition, *_indent(block, 1)]
+        lines += [
+            "@cuda.jit(cache=CACHE)",
+            f"def {kernel}(num_envs, {', '.join(arguments)}):",
+            "    thread = cuda.grid(1)",
+            f"    if thread < num_envs * {lanes}:",
+            f"        env = thread // {lanes}",
+            *_indent(block, 2),
+            "",
+        ]
+    return "\n".join(lines), kernels
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+def cache_root() -> Path:
+    """Where compiled rules are kept: $LUDUS_CACHE, or the user's cache folder."""
+    if "LUDUS_CACHE" in os.environ:
+        return Path(os.environ["LUDUS_CACHE"]) / "kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ludus" / "kernels"
+
+
+def _versions() -> str:
+    import llvmlite
+
+    parts = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__]
+    return " ".join(parts)
+
+
+def _load_driver(program: Program, source: str, scope: Mapping[str, Any]) -> tuple[types.ModuleType, Path]:
+    code = fingerprint(list(_function_names(program).values()))
+    key = hashlib.sha256("\n".join([code, source, _versions()]).encode()).hexdigest()[:24]
+    folder = cache_root() / f"{program.game}-{key}"
+    path = folder / "driver.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            partial = folder / f"driver.{os.getpid()}.tmp"
+            partial.write_text(source)
+            partial.replace(path)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="ludus-kernels-"))
+        path = folder / "driver.py"
+        path.write_text(source)
+        print(f"ludus: cannot write {cache_root()}: compiled rules are not kept (set LUDUS_CACHE)", file=sys.stderr)
+    os.utime(folder)
+    name = f"ludus_driver_{key}"
+    if name in sys.modules:
+        return sys.modules[name], folder
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    vars(module).update(scope)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module, folder
+
+
+def _prune_cache() -> None:
+    folders = sorted(cache_root().glob("*-*"), key=lambda f: f.stat().st_mtime, reverse=True)
+    for folder in folders[KEEP_FOLDERS:]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _announced(program: Program, target: str, folder: Path) -> Iterator[None]:
+    """Says that it compiles, and how long it took, unless the cache already holds the result."""
+    marker = folder / f"compiled-{target}"
+    if marker.exists():
+        yield
+        return
+    start = time.perf_counter()
+    print(f"ludus: compiling {program.game} for {target} (the first time; kept for later) …", file=sys.stderr, flush=True)
+    try:
+        yield
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        sys.modules.pop(f"ludus_driver_{folder.name.rsplit('-', 1)[-1]}", None)
+        if not isinstance(error, NumbaError):
+            raise
+        raise RuleError(
+            f"the rules of {program.game} cannot be compiled; run with LUDUS_JIT=0 to debug them in Python.\n{error}"
+        ) from None
+    print(f"ludus: compiled {program.game} for {target} in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+    marker.touch()
+    _prune_cache()
+
+
+# -- CPU ---------------------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return numba.types.voidptr(address), generate
+
+
+def compile_cpu(
+    layout: Layout, program: Program, arrays: Mapping[str, np.ndarray], num_envs: int, threads: int, checked: bool, order: int
+) -> Callable[[], None]:
+    """A function that runs one step on these arrays, which must stay where they are."""
+    linker = _checked_linker if checked else _linker
+    scope: dict[str, Any] = {name: linker.link(f, phase=True) for name, f in _function_names(program).items()}
+    scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer}
+    scope |= {f"{f.dtype}_": np.dtype(f.dtype).type for f in layout.arrays.values()}
+    module, folder = _load_driver(program, _cpu_source(layout, program, checked), scope)
+    sizes = np.array([layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64)
+    addresses = np.array([arrays[name].ctypes.data for name in layout.arrays], np.int64)
+    integer, integers = numba.types.int64, numba.types.int64[::1]
+    target = "cpu-threads" if threads > 1 else "checked-cpu" if checked else "cpu"
+    with _announced(program, target, folder):
+        module.run.compile((integer, integer, integer, integer, integers, integers))
+        if threads > 1:
+            module.run_parallel.compile((integer, integer, integers, integers))
+        _refuse_doubles(program, linker)
+    if threads == 1:
+        return lambda: module.run(0, num_envs, order, num_envs, sizes, addresses)
+
+    def run() -> None:
+        numba.set_num_threads(min(threads, thread_limit()))
+        module.run_parallel(threads, num_envs, sizes, addresses)
+
+    return run
+
+
+def _refuse_doubles(program: Program, linker: Linker) -> None:
+    """Rules compute in float32. Mixing in an integer makes numba take double precision: say where."""
+    for function in (linker.done[f] for f in reachable(list(_function_names(program).values()))):
+        for result in function.overloads.values():
+            found = find_double(result)
+            if found:
+                raise RuleError(
+                    f"{program.game}: double precision {found}: wrap integers in float32(…) before mixing them with floats"
+                )
+
+
+def find_double(result: Any) -> str | None:
+    """Where a freshly compiled function computes in double precision, or None."""
+    annotation = result.type_annotation
+    if not hasattr(annotation, "typemap"):  # loaded from the cache: it was looked at when it was compiled
+        return None
+    for block in annotation.blocks.values() if hasattr(annotation, "blocks") else annotation.func_ir.blocks.values():
+        for statement in block.body:
+            target = getattr(statement, "target", None)
+            kind = annotation.typemap.get(getattr(target, "name", None))
+            if kind == numba.types.float64:
+                return f"in {result.fndesc.qualname} ({statement.loc.filename}:{statement.loc.line})"
+    return None
+
+
+def thread_limit() -> int:
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+
+# -- CUDA --------------------------------------------------------------------------------------------------------------
+
+
+def _import_cuda() -> Any:
+    if not hasattr(np, "row_stack"):  # numba-cuda 0.30 still asks for the old name
+        np.row_stack = np.vstack
+    try:
+        from numba import cuda
+    except ImportError:
+        raise LudusError("device cuda needs the package numba-cuda: pip install 'ludus[cuda]'") from None
+    return cuda
+
+
+def _cuda_driver(program: Program, sizes: Mapping[str, int], cache: bool) -> tuple[types.ModuleType, Path, list]:
+    _import_cuda()
+    functions = {name: _linker.link(f, phase=True) for name, f in _function_names(program).items()}
+    source, kernels = _cuda_source(program, sizes)
+    module, folder = _load_driver(program, source, {**functions, "CACHE": cache})
+    return module, folder, kernels
+
+
+def compile_cuda(program: Program, sizes: Mapping[str, int], values: Mapping[str, Any], num_envs: int) -> Callable[[], None]:
+    """A function that launches one step on torch's current stream; it can be captured in a CUDA graph."""
+    import torch
+
+    cuda = _import_cuda()
+    module, folder, kernels = _cuda_driver(program, sizes, cache=True)
+    arrays = {n: cuda.as_cuda_array(v) if isinstance(v, torch.Tensor) else v for n, v in values.items()}
+    prepared = []
+    for name, arguments, lanes in kernels:
+        block = 128
+        grid = -(-num_envs * lanes // block)
+        prepared.append((getattr(module, name), grid, block, tuple(arrays[a] for a in arguments)))
+
+    @functools.lru_cache(maxsize=8)
+    def external(stream: int) -> Any:
+        return cuda.external_stream(stream)
+
+    def run() -> None:
+        stream = external(torch.cuda.current_stream().cuda_stream)
+        for kernel, grid, block, arguments in prepared:
+            kernel[grid, block, stream](num_envs, *arguments)
+
+    with _announced(program, "cuda", folder):
+        for kernel, _, _, arguments in prepared:
+            kernel.compile(
+                tuple(numba.typeof(num_envs) if i == 0 else cuda_type(a) for i, a in enumerate((num_envs, *arguments)))
+            )
+    return run
+
+
+def cuda_type(value: Any) -> Any:
+    return value._numba_type_ if hasattr(value, "_numba_type_") else numba.typeof(value)
+
+
+def compile_ptx(program: Program, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, str]:
+    """PTX by kernel, for a chip of compute capability 9.0, on a machine with the compiler but without a GPU."""
+    cuda = _import_cuda()
+    from numba.cuda import dispatcher
+
+    module, _, kernels = _cuda_driver(program, sizes, cache=False)
+    original = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=(9, 0))
+    try:
+        out = {}
+        for name, arguments, _ in kernels:
+            signature = (numba.types.int64, *(numba.typeof(values[a]) for a in arguments))
+            out[name], _ = cuda.compile(getattr(module, name).py_func, signature, device=False, abi="numba", cc=(9, 0))
+        return out
+    finally:
+        dispatcher.get_current_device = original

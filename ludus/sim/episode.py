@@ -1,0 +1,188 @@
+"""What the engine does around the rules in every step: the meaning of reset, terminated, truncated, dead and idle.
+
+A finished env shows its true final observation; the next row is a *reset row* that ignores its action. In a reset row new
+parameters and new controllers take effect, and nowhere else. A row is `valid` for an agent that was alive and not idle
+when it chose its action, outside reset rows; everything else enters no loss, no normaliser and no count.
+"""
+
+from __future__ import annotations
+
+from numpy import float32
+
+from ludus.sim import random
+from ludus.sim.game import phase
+
+STILL, RANDOM, FIRST_BOT = 1, 2, 3  # values of `controller`; 0 is a policy outside
+STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE = 9001, 9002, 9003
+
+
+@phase(
+    writes=("resetting", "episode", "step", "key", "terminated", "truncated", "float_params", "int_params", "weights"),
+)
+def begin_env(
+    env, finished, resetting, episode, step, seed, env_id, key, terminated, truncated, float_params, float_params_next,
+    int_params, int_params_next, weights, weights_next, num_float_params, num_int_params, num_terms,
+):  # fmt: skip
+    resetting[env] = finished[env]
+    if finished[env]:
+        episode[env] += 1
+        step[env] = 0
+        for i in range(num_float_params):
+            float_params[env, i] = float_params_next[env, i]
+        for i in range(num_int_params):
+            int_params[env, i] = int_params_next[env, i]
+        for i in range(num_terms):
+            weights[env, i] = weights_next[env, i]
+    else:
+        step[env] += 1
+    key[env] = random.key(seed[env], env_id[env], episode[env], step[env])
+    terminated[env] = False
+    truncated[env] = False
+
+
+@phase(
+    lanes="agents",
+    writes=(
+        "alive", "idle", "outcome", "controller", "was_alive", "valid", "episode_return", "episode_length", "terms",
+        "term_totals", "goals", "action_mask",
+    ),
+)  # fmt: skip
+def begin_agent(
+    env, agent, resetting, alive, idle, outcome, controller, controller_next, was_alive, valid, episode_return,
+    episode_length, terms, term_totals, goals, action_mask, num_terms, num_goals, num_masked,
+):  # fmt: skip
+    if resetting[env]:
+        alive[env, agent] = True
+        idle[env, agent] = False
+        outcome[env, agent] = 0
+        controller[env, agent] = controller_next[env, agent]
+        was_alive[env, agent] = False
+        valid[env, agent] = False
+        episode_return[env, agent] = 0.0
+        episode_length[env, agent] = 0
+        for i in range(num_terms):
+            term_totals[env, agent, i] = 0.0
+        for i in range(num_goals):
+            goals[env, agent, i] = 0.0
+        for i in range(num_masked):
+            action_mask[env, agent, i] = True
+    else:
+        was_alive[env, agent] = alive[env, agent]
+        valid[env, agent] = alive[env, agent] and not idle[env, agent]
+    for i in range(num_terms):
+        terms[env, agent, i] = 0.0
+
+
+@phase(lanes="agents", writes=("continuous", "binary", "choices"))
+def still(env, agent, continuous, binary, choices, num_continuous, num_binary, num_choices):
+    """The bot that does nothing: zeros, keys up, the first option."""
+    for i in range(num_continuous):
+        continuous[env, agent, i] = 0.0
+    for i in range(num_binary):
+        binary[env, agent, i] = 0
+    for i in range(num_choices):
+        choices[env, agent, i] = 0
+
+
+@phase(lanes="agents", writes=("continuous", "binary", "choices"))
+def random_bot(
+    env, agent, key, continuous, binary, choices, action_mask, binary_mask_at, choice_mask_at, choice_options,
+    num_continuous, num_binary, num_choices,
+):  # fmt: skip
+    """The bot that acts at random, among what its mask allows."""
+    k = key[env]
+    for i in range(num_continuous):
+        continuous[env, agent, i] = random.between(k, STREAM_CONTINUOUS + 16 * i, agent, -1.0, 1.0)
+    for i in range(num_binary):
+        allowed = binary_mask_at[i] < 0 or action_mask[env, agent, binary_mask_at[i]]
+        binary[env, agent, i] = random.integer(k, STREAM_BINARY + 16 * i, agent, 2) if allowed else 0
+    for i in range(num_choices):
+        at = choice_mask_at[i]
+        if at < 0:
+            choices[env, agent, i] = random.integer(k, STREAM_CHOICE + 16 * i, agent, choice_options[i])
+        else:
+            allowed_count = 0
+            for option in range(choice_options[i]):
+                if action_mask[env, agent, at + option]:
+                    allowed_count += 1
+            skip = random.integer(k, STREAM_CHOICE + 16 * i, agent, allowed_count)
+            for option in range(choice_options[i]):
+                if action_mask[env, agent, at + option]:
+                    if skip == 0:
+                        choices[env, agent, i] = option
+                    skip -= 1
+
+
+@phase(writes=("truncated", "finished", "counted", "first_length"))
+def end_env(env, resetting, terminated, truncated, finished, counted, step, first_length):
+    """Ends the env's episode; the first one earlier where starts are staggered (it then counts in no statistic)."""
+    over = (terminated[env] or truncated[env]) and not resetting[env]
+    cut = not over and not resetting[env] and first_length[env] > 0 and step[env] >= first_length[env]
+    if cut:
+        truncated[env] = True
+    if over or cut:
+        first_length[env] = 0
+    finished[env] = over or cut
+    counted[env] = over
+
+
+@phase(
+    lanes="agents",
+    writes=("reward", "agent_terminated", "agent_truncated", "episode_return", "episode_length", "term_totals"),
+)
+def end_agent(
+    env, agent, resetting, terminated, truncated, alive, was_alive, terms, term_applies, term_totals, weights, reward,
+    agent_terminated, agent_truncated, episode_return, episode_length, num_terms,
+):  # fmt: skip
+    earned = 0.0
+    if was_alive[env, agent]:
+        for i in range(num_terms):
+            if term_applies[agent, i]:
+                earned += weights[env, i] * terms[env, agent, i]
+                term_totals[env, agent, i] += terms[env, agent, i]
+        episode_return[env, agent] += earned
+        episode_length[env, agent] += 1
+    reward[env, agent] = earned
+    ends = was_alive[env, agent] and (terminated[env] or not alive[env, agent])
+    agent_terminated[env, agent] = ends
+    agent_truncated[env, agent] = was_alive[env, agent] and truncated[env] and not ends
+
+
+@phase(lanes="agents", writes="statistics")
+def count_agent(
+    env, agent, counted, outcome, truncated, terminated, episode_return, episode_length, term_totals, goals, statistics,
+    num_terms, num_goals,
+):  # fmt: skip
+    """Adds a finished episode to the statistics. The columns are `layout.STATISTICS`, then terms, then goals."""
+    if counted[env]:
+        total = episode_return[env, agent]
+        first = statistics[env, agent, 0] == 0.0
+        statistics[env, agent, 0] += 1.0
+        statistics[env, agent, 1] += total
+        statistics[env, agent, 2] += total * total
+        if first or total < statistics[env, agent, 3]:
+            statistics[env, agent, 3] = total
+        if first or total > statistics[env, agent, 4]:
+            statistics[env, agent, 4] = total
+        statistics[env, agent, 5] += float32(episode_length[env, agent])
+        if outcome[env, agent] > 0:
+            statistics[env, agent, 6] += 1.0
+        elif outcome[env, agent] < 0:
+            statistics[env, agent, 7] += 1.0
+        elif truncated[env] and not terminated[env]:
+            statistics[env, agent, 9] += 1.0
+        else:
+            statistics[env, agent, 8] += 1.0
+        for i in range(num_terms):
+            statistics[env, agent, 10 + i] += term_totals[env, agent, i]
+        for i in range(num_goals):
+            statistics[env, agent, 10 + num_terms + i] += goals[env, agent, i]
+
+
+@phase(writes="valid_steps")
+def count_env(env, agents, valid, valid_steps):
+    count = 0
+    for agent in range(agents):
+        if valid[env, agent]:
+            count += 1
+    valid_steps[env] += count

@@ -1,0 +1,168 @@
+"""Makes rule functions runnable as they are written: plain Python, float32 arithmetic, no decorators on helpers.
+
+`Linker` copies a function with its float constants turned into float32 and with everything it names turned the same way:
+called functions are linked too, modules are replaced by the few names used from them. `fingerprint` hashes all of that,
+so a compiled result is never served for rules that have changed, in a helper or a constant of another file included.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ludus.errors import RuleError
+
+
+def names_in(code: types.CodeType) -> set[str]:
+    """Global and attribute names used by a function, nested code included."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= names_in(constant)
+    return names
+
+
+def single(value: Any) -> Any:
+    """A constant in single precision."""
+    if type(value) is float:
+        return np.float32(value)
+    if isinstance(value, np.float64):
+        return np.float32(value)
+    if isinstance(value, tuple):
+        return tuple(single(v) for v in value)
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value.astype(np.float32)
+    if isinstance(value, types.CodeType):
+        return value.replace(co_consts=tuple(single(c) for c in value.co_consts))
+    return value
+
+
+def _single_math() -> types.ModuleType:
+    """The math module on float32, for rules that run uncompiled."""
+    module = types.ModuleType("math")
+    whole = {"floor", "ceil", "trunc"}
+    for name in dir(math):
+        value = getattr(math, name)
+        if callable(value) and name not in whole and not name.startswith("is"):
+
+            def rounded(*args: float, _f: Callable = value) -> np.float32:
+                return np.float32(_f(*args))
+
+            setattr(module, name, rounded)
+        else:
+            setattr(module, name, single(value))
+    return module
+
+
+class Linker:
+    """Links functions. `wrap` and `wrap_phase` are applied to linked helpers and phases: a JIT compiler, or nothing."""
+
+    def __init__(self, wrap: Callable[[Callable], Any], wrap_phase: Callable[[Callable], Any], compiled: bool) -> None:
+        self.wrap, self.wrap_phase = wrap, wrap_phase
+        self.done: dict[Callable, Any] = {}
+        self.math = self._module(math, set(dir(math))) if compiled else _single_math()
+
+    def link(self, function: Callable, phase: bool = False) -> Any:
+        if function not in self.done:
+            _refuse_closure(function)
+            self.done[function] = None
+            names = names_in(function.__code__)
+            scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
+            for name in sorted(names & function.__globals__.keys()):
+                scope[name] = self._convert(function.__globals__[name], names)
+            linked = types.FunctionType(single(function.__code__), scope, function.__name__)
+            self.done[function] = self.wrap_phase(linked) if phase else self.wrap(linked)
+        if self.done[function] is None:
+            raise RuleError(f"the rule function {function.__name__} calls itself: write it as a loop")
+        return self.done[function]
+
+    def _convert(self, value: Any, names: set[str]) -> Any:
+        if value is math:
+            return self.math
+        if isinstance(value, types.FunctionType):
+            return self.link(value)
+        if isinstance(value, types.ModuleType) and value is not np:
+            return self._module(value, names)
+        return single(value)
+
+    def _module(self, module: types.ModuleType, names: set[str]) -> types.ModuleType:
+        proxy = types.ModuleType(module.__name__)
+        for name in names & vars(module).keys():
+            setattr(proxy, name, self._convert(getattr(module, name), names))
+        return proxy
+
+
+def _refuse_closure(function: Callable) -> None:
+    if function.__closure__:
+        raise RuleError(f"the rule function {function.__name__} uses variables of an enclosing function: make it top-level")
+
+
+def reachable(functions: list[Callable]) -> set[Callable]:
+    """These functions and all they call, transitively."""
+    found: set[Callable] = set()
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        if function in found:
+            continue
+        found.add(function)
+        names = names_in(function.__code__)
+        values = [function.__globals__[n] for n in names & function.__globals__.keys()]
+        for module in [v for v in values if isinstance(v, types.ModuleType) and v not in (math, np)]:
+            values += [getattr(module, n) for n in names & vars(module).keys()]
+        waiting += [v for v in values if isinstance(v, types.FunctionType)]
+    return found
+
+
+def fingerprint(functions: list[Callable]) -> str:
+    """A hash of the code of these functions and of everything they use, transitively."""
+    digest = hashlib.sha256()
+    seen: set[Callable] = set()
+
+    def feed(*parts: object) -> None:
+        for part in parts:
+            digest.update(part if isinstance(part, bytes) else repr(part).encode())
+            digest.update(b"\0")
+
+    def feed_code(code: types.CodeType) -> None:
+        feed(code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_argcount)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                feed_code(constant)
+            else:
+                feed(type(constant).__name__, constant)
+
+    def feed_value(name: str, value: Any, names: set[str]) -> None:
+        if isinstance(value, types.FunctionType):
+            feed(name)
+            feed_function(value)
+        elif isinstance(value, types.ModuleType):
+            if value not in (math, np):
+                for inner in sorted(names & vars(value).keys()):
+                    feed_value(f"{name}.{inner}", getattr(value, inner), names)
+        elif isinstance(value, np.ndarray):
+            feed(name, value.dtype, value.shape, value.tobytes())
+        elif isinstance(value, type):
+            feed(name, value.__name__, {n: m.value for n, m in getattr(value, "__members__", {}).items()})
+        else:
+            feed(name, type(value).__name__, value)
+
+    def feed_function(function: Callable) -> None:
+        if function in seen:
+            feed("again", function.__name__)
+            return
+        seen.add(function)
+        feed_code(function.__code__)
+        names = names_in(function.__code__)
+        for name in sorted(names & function.__globals__.keys()):
+            feed_value(name, function.__globals__[name], names)
+
+    for function in functions:
+        feed_function(function)
+    return digest.hexdigest()

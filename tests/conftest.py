@@ -1,0 +1,35 @@
+"""What tests share. Compiled rules go to a folder of the test session, so every session starts from a cold cache."""
+
+import functools
+import importlib.util
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory):
+    if "LUDUS_CACHE" not in os.environ:
+        os.environ["LUDUS_CACHE"] = str(tmp_path_factory.mktemp("ludus-cache"))
+
+
+@functools.cache
+def has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@functools.cache
+def cuda_compiler() -> bool:
+    """numba-cuda with the libraries it compiles with (a GPU is not needed)."""
+    if importlib.util.find_spec("numba_cuda") is None or importlib.util.find_spec("cuda") is None:
+        return False
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    try:
+        load_nvidia_dynamic_lib("nvvm")
+        load_nvidia_dynamic_lib("nvrtc")
+    except Exception:
+        return False
+    return True

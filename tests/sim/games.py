@@ -1,0 +1,145 @@
+"""Small games made for tests."""
+
+from dataclasses import replace
+
+from ludus.games import load_game
+from ludus.sim import Binary, Choice, Game, Goal, Param, Role, Term, f32, float32, i32, phase
+
+PURSUIT = load_game("pursuit")[0]
+
+
+@phase(lanes="agents", writes="total")
+def add(env, agent, action_push, total):
+    total[env, agent] += action_push[env, agent]
+
+
+@phase(writes=("terminated", "truncated", "alive"))
+def end(env, step, max_steps, dies_at, ends, alive, terminated, truncated):
+    if step[env] == dies_at[env]:
+        alive[env, 1] = False
+    if step[env] >= max_steps[env]:
+        if ends[env]:
+            terminated[env] = True
+        else:
+            truncated[env] = True
+
+
+@phase(lanes="agents", writes=("observation", "term_one", "term_push", "goal_pushes", "mask_pick"))
+def look(env, agent, total, step, action_push, resetting, observation, term_one, term_push, goal_pushes, mask_pick):
+    observation[env, agent, 0] = float32(total[env, agent]) / 100.0
+    observation[env, agent, 1] = float32(step[env]) / 10.0
+    mask_pick[env, agent, 2] = False
+    if not resetting[env]:
+        term_one[env, agent] = 1.0
+        term_push[env, agent] = float32(action_push[env, agent])
+        goal_pushes[env, agent] = float32(total[env, agent])
+
+
+@phase(lanes="agents", writes="total")
+def clear(env, agent, total):
+    total[env, agent] = 0
+
+
+COUNTER = Game(
+    name="counter",
+    summary="two agents count; one may die",
+    roles=[Role("left"), Role("right")],
+    state=dict(total=i32("agents")),
+    params=dict(
+        max_steps=Param(5, 1, 100, "length"),
+        dies_at=Param(0, 0, 100, "step at which the right agent dies; 0: never"),
+        ends=Param(0, 0, 1, "1: the end is terminal"),
+        slope=Param(1.0, -1.0, 1.0, "unused"),
+    ),
+    observation=["total", "time"],
+    action=dict(push=Binary(), pick=Choice(("a", "b", "c"), masked=True)),
+    rewards=dict(one=Term("goal", 2.0, most="max_steps"), push=Term("shaping", 0.5, most="max_steps", roles="left")),
+    goal_metrics=dict(pushes=Goal("pushes")),
+    step=[add, end, look],
+    reset=[clear, look],
+)
+
+
+def variant(game: Game = COUNTER, **changes) -> Game:
+    return replace(game, **changes)
+
+
+@phase(lanes="agents", writes="speed")
+def write_parameter(env, agent, speed):
+    pass
+
+
+@phase(lanes="agents", writes="x")
+def neighbour(env, agent, x):
+    x[env, 1 - agent] = 1.0
+
+
+def poke(x, env, other):
+    x[env, other] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def neighbour_through_helper(env, agent, x):
+    poke(x, env, 1 - agent)
+
+
+@phase(lanes="agents", writes="x")
+def own_through_helper(env, agent, x):
+    poke(x, env, agent)
+
+
+@phase(lanes="agents", writes="x")
+def reads_neighbour(env, agent, x):
+    x[env, agent] = x[env, 1 - agent] + 1.0
+
+
+@phase(lanes="agents", writes="x")
+def undeclared(env, agent, x, total):
+    x[env, agent] = 1.0
+    total[env, agent] += 1
+
+
+@phase(lanes="agents", writes=("x", "total"))
+def never_written(env, agent, x, total):
+    x[env, agent] = float32(total[env, agent])
+
+
+@phase(lanes="agents", writes="x")
+def unknown_field(env, agent, x, totl):
+    x[env, agent] = totl[env, agent]
+
+
+@phase(lanes="wheels", writes="x")
+def unknown_lanes(env, wheel, x):
+    x[env, wheel] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def another_env(env, agent, x):
+    x[env, agent] = x[env - 1, agent]
+
+
+@phase(lanes="agents", writes="x")
+def wrong_axes(env, agent, x):
+    x[env] = 1.0
+
+
+@phase(lanes="agents", writes="reward")
+def writes_reward(env, agent, reward):
+    reward[env, agent] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def whole_field(env, agent, x):
+    y = x
+    y[env, agent] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def doubles(env, agent, x, step):
+    x[env, agent] = 0.5 * step[env]
+
+
+def with_phase(p) -> Game:
+    """COUNTER with a field x and one more phase."""
+    return variant(state=dict(total=i32("agents"), x=f32("agents")), step=[p, *COUNTER.step])
