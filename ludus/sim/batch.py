@@ -19,7 +19,7 @@ from ludus.sim.game import Game, Settings
 from ludus.sim.interpret import FORWARD, interpreter
 from ludus.sim.layout import STATISTICS, Layout
 from ludus.sim.link import fingerprint
-from ludus.sim.program import assemble, controllers
+from ludus.sim.program import assemble, assemble_setup, controllers
 
 if TYPE_CHECKING:
     import torch
@@ -74,10 +74,7 @@ class Batch:
         self.arrays: dict[str, Any] = {
             name: self._zeros(self.layout.shape(name, num_envs), field.dtype) for name, field in self.layout.arrays.items()
         }
-        self._views: dict[str, Any] = {}
-        for name, slot in self.layout.slots.items():
-            packed = self.arrays[slot.packed]
-            self._views[name] = packed[..., slot.start] if slot.size is None else packed[..., slot.start : slot.start + slot.size]
+        self._views = self._named_views(self.arrays)
 
         self._fill("seed", np.full(num_envs, seed))
         self._fill("env_id", np.arange(first_env, first_env + num_envs))
@@ -88,11 +85,9 @@ class Batch:
         self._fill("choice_options", np.array([len(o) for o in self.layout.choices.values()]))
         if stagger:
             self._fill("first_length", self._staggered(seed, first_env))
-        if game.build is not None:
-            for name, value in game.build(self.layout.sizes, self.settings.params, seed).items():
-                self._fill(name, value)
         self.set_params({**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}})
-
+        if game.setup:
+            self._set_up()
         self._step = self._make_step(checked, lane_order)
         self.reset()
 
@@ -106,6 +101,22 @@ class Batch:
         """Starts a new episode in every env."""
         self.arrays["finished"][...] = True
         self.step()
+
+    def _set_up(self) -> None:
+        """Fills the shared fields, on the CPU whatever the device: it happens once."""
+        for name in ("float_params", "int_params"):
+            self.arrays[name][...] = self.arrays[f"{name}_next"]
+        program = assemble_setup(self.game)
+        first = {n: self.numpy(n) if f.shared else self.numpy(n)[:1].copy() for n, f in self.layout.arrays.items()}
+        if self.jit:
+            from ludus.sim import compile as compiler
+
+            compiler.compile_cpu(self.layout, program, first, 1, 1, False, FORWARD)()
+        else:
+            interpreter(program)(0, 1, {**self.layout.sizes, **first, **self._named_views(first)})
+        for name, field in self.layout.arrays.items():
+            if field.shared and name in self.game.state:
+                self._fill(name, first[name])
 
     def _make_step(self, checked: bool, lane_order: int) -> Any:
         program = self._program
@@ -141,6 +152,14 @@ class Batch:
     def numpy(self, name: str) -> np.ndarray:
         """A copy on the host."""
         return _host(self[name]).copy()
+
+    def _named_views(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Parts of packed arrays under their own names."""
+        views = {}
+        for name, slot in self.layout.slots.items():
+            packed = arrays[slot.packed]
+            views[name] = packed[..., slot.start] if slot.size is None else packed[..., slot.start : slot.start + slot.size]
+        return views
 
     def _zeros(self, shape: tuple[int, ...], dtype: str) -> Any:
         if self.device == "cpu":
@@ -226,7 +245,7 @@ class Batch:
 
     def fingerprint(self) -> str:
         """A hash of the game as received: rules, layouts, sizes, parameters, weights."""
-        rules = fingerprint([phase.function for phase in self._program.phases])
+        rules = fingerprint([phase.function for phase in (*self._program.phases, *self.game.setup)])
         text = json.dumps([rules, self.layout.describe(), self.received()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

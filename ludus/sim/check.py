@@ -18,8 +18,6 @@ from ludus.errors import RuleError, nearest
 from ludus.sim.game import KINDS, Choice, Each, Field, Game, Phase, Settings, evaluate
 from ludus.sim.layout import ENGINE_FIELDS, RULE_FIELDS, Layout, accessible
 
-BOT_MAY_WRITE = ("continuous", "binary", "choices")  # and every action_NAME
-
 
 @dataclass
 class Accesses:
@@ -88,9 +86,8 @@ class _Reader(ast.NodeVisitor):
             raise self.fail(node, f"'{target}' has the axes ({axes}) but is indexed with {len(indices)}: use one index per axis")
         if not declared.shared and not self._is_lane(indices[0], 0):
             raise self.fail(node, f"'{target}' must be indexed with env first: an env never looks into another")
-        own = not declared.shared and all(
-            any(self._is_own(index, lane) for index in indices[1:]) for lane in range(1, 1 + self.num_lanes)
-        )
+        inner = indices if declared.shared else indices[1:]
+        own = all(any(self._is_own(index, lane) for index in inner) for lane in range(1, 1 + self.num_lanes))
         line = node.lineno
         if isinstance(node.ctx, ast.Load):
             self.out.read.setdefault(target, line)
@@ -176,10 +173,12 @@ def check_game(game: Game) -> None:
     layout = Layout(game, Settings(dict(game.sizes), {n: p.default for n, p in game.params.items()}, {}))
     rules = dict.fromkeys([*game.step, *game.reset])
     for phase in rules:
-        _check_phase(game, phase, fields, layout.sizes, bot=False)
+        _check_phase(game, phase, fields, layout.sizes, _writable_by_rules(game))
+    for phase in game.setup:
+        _check_phase(game, phase, fields, layout.sizes, [name for name, f in game.state.items() if f.shared])
     for bots in game.bots.values():
         for bot in bots:
-            _check_phase(game, bot, fields, layout.sizes, bot=True)
+            _check_phase(game, bot, fields, layout.sizes, _own_state(game) + [f"action_{name}" for name in game.action])
 
 
 def _check_declaration(game: Game) -> None:
@@ -234,7 +233,7 @@ def _check_declaration(game: Game) -> None:
             raise RuleError(f"{here}: the action '{name}' has {len(action.options)} option: a choice needs at least 2")
 
 
-def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict[str, int], bot: bool) -> None:
+def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict[str, int], writable: list[str]) -> None:
     here = f"game {game.name}, phase {phase.name}"
     for lane in phase.lanes:
         if lane not in sizes:
@@ -246,7 +245,6 @@ def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict
     for name in phase.fields:
         if name not in fields and name not in sizes:
             raise RuleError(f"{here}: unknown field '{name}': {nearest(name, [*fields, *sizes])}")
-    writable = _writable(game, bot)
     for name in phase.writes:
         if name not in writable:
             what = "belongs to the engine" if name in ENGINE_FIELDS else "is not a field it may write"
@@ -276,10 +274,11 @@ def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict
                 )
 
 
-def _writable(game: Game, bot: bool) -> list[str]:
-    own = [name for name, f in game.state.items() if not f.shared]
-    if bot:
-        return own + [f"action_{name}" for name in game.action]
+def _own_state(game: Game) -> list[str]:
+    return [name for name, f in game.state.items() if not f.shared]
+
+
+def _writable_by_rules(game: Game) -> list[str]:
     named = [f"term_{n}" for n in game.rewards] + [f"goal_{n}" for n in game.goal_metrics]
     masks = [f"mask_{n}" for n, a in game.action.items() if getattr(a, "masked", False)]
-    return [*own, *RULE_FIELDS, *named, *masks]
+    return [*_own_state(game), *RULE_FIELDS, *named, *masks]

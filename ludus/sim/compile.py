@@ -34,6 +34,7 @@ from ludus.sim.layout import Layout, number
 from ludus.sim.link import Linker, fingerprint, reachable
 from ludus.sim.program import Call, Program
 
+numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
 numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]  # alternates with torch's own threads at the lowest cost
 KEEP_FOLDERS = 200
 

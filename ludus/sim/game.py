@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ludus.errors import LudusError, RuleError, nearest
 
 Size = str | int
@@ -243,8 +241,8 @@ class Game:
     presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     check: Callable[[Mapping[str, int], Mapping[str, float]], None] | None = None
     """Refuses sizes and parameters that cannot work together, by raising LudusError with both numbers."""
-    build: Callable[[Mapping[str, int], Mapping[str, float], int], Mapping[str, np.ndarray]] | None = None
-    """Fills the shared fields: (sizes, parameters, seed) → arrays by name. Runs once per batch."""
+    setup: Sequence[Phase] = ()
+    """Phases that fill the shared fields, run once when a batch is made, for env 0 alone and with its parameters."""
 
     def __post_init__(self) -> None:
         from ludus.sim.check import check_game

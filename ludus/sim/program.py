@@ -46,6 +46,11 @@ def controllers(game: Game) -> dict[str, dict[str, int]]:
     return table
 
 
+def assemble_setup(game: Game) -> Program:
+    """What fills the shared fields."""
+    return Program(f"{game.name}-setup", tuple(Call(p, "always") for p in game.setup))
+
+
 def assemble(game: Game) -> Program:
     """The engine's own phases around the rules. What step and reset end with in common runs once, for every env."""
     step, reset = list(game.step), list(game.reset)

@@ -143,3 +143,23 @@ def doubles(env, agent, x, step):
 def with_phase(p) -> Game:
     """COUNTER with a field x and one more phase."""
     return variant(state=dict(total=i32("agents"), x=f32("agents")), step=[p, *COUNTER.step])
+
+
+@phase(lanes=("squares", "digits"), writes="table")
+def fill_table(env, square, digit, slope, table):
+    table[square, digit] = slope[env] * float32(square * square + digit)
+
+
+@phase(lanes="agents", writes="observation")
+def look_up(env, agent, table, observation):
+    observation[env, agent, 1] = table[agent + 1, 0] / 100.0
+
+
+TABLED = variant(
+    name="tabled",
+    sizes=dict(squares=4, digits=3),
+    state=dict(total=i32("agents"), table=f32("squares", "digits", shared=True)),
+    setup=[fill_table],
+    step=[*COUNTER.step, look_up],
+    reset=[*COUNTER.reset, look_up],
+)

@@ -5,7 +5,7 @@ import pytest
 
 from ludus.errors import LudusError
 from ludus.sim import Batch
-from tests.sim.games import COUNTER, PURSUIT
+from tests.sim.games import COUNTER, PURSUIT, TABLED
 
 
 @pytest.fixture(params=[True, False], ids=["compiled", "python"])
@@ -154,3 +154,9 @@ def test_zero_copy_with_torch():
     batch.tensor("continuous").fill_(0.25)
     assert (batch["action_turn"] == 0.25).all()
     assert batch.tensor("observation").data_ptr() == batch["observation"].ctypes.data
+
+
+def test_setup_fills_shared_fields_once_with_the_batchs_parameters(jit):
+    batch = Batch(TABLED, 3, overrides=dict(slope=0.5), jit=jit)
+    assert batch["table"].tolist() == [[0.5 * (s * s + d) for d in range(3)] for s in range(4)]
+    assert batch["observation"][2, :, 1].tolist() == pytest.approx([0.005, 0.02])
