@@ -1,0 +1,1 @@
+"""Scripted players, bound to what their body sees."""
