@@ -9,6 +9,11 @@ from ludus.errors import LudusError, nearest
 
 # command → (module with a `main(arguments)`, what it does)
 COMMANDS = {
+    "train": ("ludus.commands.train", "train a recipe, with a live dashboard"),
+    "resume": ("ludus.commands.resume", "go on where a run stopped, bit for bit"),
+    "fork": ("ludus.commands.fork", "a new run from another's checkpoint, with changes"),
+    "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
+    "recipes": ("ludus.commands.recipes", "what recipes there are"),
     "games": ("ludus.commands.games", "what games there are; one in detail"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
 }

@@ -239,6 +239,8 @@ class Game:
     reset: Sequence[Phase]
     bots: Mapping[str, Sequence[Phase]] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    held_out: Mapping[str, float] = field(default_factory=dict)
+    """Values that evaluation uses instead, so that it plays on what was not trained on (another range of terrain seeds …)."""
     check: Callable[[Mapping[str, int], Mapping[str, float]], None] | None = None
     """Refuses sizes and parameters that cannot work together, by raising LudusError with both numbers."""
     setup: Sequence[Phase] = ()

@@ -16,14 +16,14 @@ _GRADIENT_Y = np.array([1, 1, -1, -1, 0, 0, 0, 0, 1, -1, 1, -1], np.float32)
 _WORD = 0xFFFFFFFF
 
 
-def floor(x):
+def floor_int(x):
     """The largest integer not above x, as an integer on every device (on CUDA, math.floor gives a float)."""
     return int64(math.floor(x))
 
 
 def wrap_angle(angle):
     """An angle in [-pi, pi), by arithmetic: a loop would never end for a NaN."""
-    return angle - 2.0 * math.pi * float32(floor((angle + math.pi) / (2.0 * math.pi)))
+    return angle - 2.0 * math.pi * float32(floor_int((angle + math.pi) / (2.0 * math.pi)))
 
 
 def clamp(x, low, high):
@@ -45,7 +45,7 @@ def _corner(key, i, j, x, y):
 def simplex2(key, x, y):
     """Simplex noise in the plane: smooth, about [-1, 1], another pattern for every key."""
     s = (x + y) * _SKEW
-    i, j = floor(x + s), floor(y + s)
+    i, j = floor_int(x + s), floor_int(y + s)
     t = float32(i + j) * _UNSKEW
     x0, y0 = x - (float32(i) - t), y - (float32(j) - t)
     across = 1 if x0 > y0 else 0
@@ -57,11 +57,11 @@ def simplex2(key, x, y):
     return 70.0 * total
 
 
-def cast_columns(blocks, env, width, ox, oy, oz, dx, dy, dz, far):
+def cast_columns(blocks, env, width, top, ox, oy, oz, dx, dy, dz, far):
     """The first block a ray meets in a world of columns: (distance, x, y, z) of the block, or (far, -1, -1, -1).
 
-    `blocks[env, x, z]` has bit y set where a block stands (31 layers), and a solid layer 0. The direction has length 1
-    and the origin lies inside the world. One turn of the loop crosses a whole column, not one block.
+    `blocks[env, x, z]` has bit y set where a block stands (31 layers), with a solid layer 0 and nothing from layer `top`
+    up. The direction has length 1 and the origin lies inside the world. One turn of the loop crosses a whole column.
     """
     x, z = int(ox), int(oz)
     step_x, step_z = 1 if dx > 0.0 else -1, 1 if dz > 0.0 else -1
@@ -69,29 +69,27 @@ def cast_columns(blocks, env, width, ox, oy, oz, dx, dy, dz, far):
     per_z = 1.0 / abs(dz) if abs(dz) > 1e-6 else float32(FAR)
     next_x = (float32(x + 1) - ox if dx > 0.0 else ox - float32(x)) * per_x
     next_z = (float32(z + 1) - oz if dz > 0.0 else oz - float32(z)) * per_z
-    t, y = float32(0.0), oy
-    while t < far:
+    t, layer = float32(0.0), int(oy)
+    while t < far and (layer < top or dy < 0.0):
         leave = min(next_x, next_z, far)
-        y_out = oy + dy * leave
-        low, high = max(int(min(y, y_out)), 0), min(int(max(y, y_out)), 30)
-        if low > 30 and dy >= 0.0:
-            break
-        if high >= low and ((blocks[env, x, z] >> low) & ((2 << (high - low)) - 1)) != 0:
+        layer_out = int(oy + dy * leave)
+        low, high = max(min(layer, layer_out), 0), min(max(layer, layer_out), 30)
+        if high >= low and blocks[env, x, z] & (((2 << (high - low)) - 1) << low) != 0:
             column = blocks[env, x, z]
             if dy > 0.0:
-                layer = low
-                while (column >> layer) & 1 == 0:
-                    layer += 1
-                if layer > int(y):
-                    t = (float32(layer) - oy) / dy
+                hit = low
+                while (column >> hit) & 1 == 0:
+                    hit += 1
+                if hit > layer:
+                    t = (float32(hit) - oy) / dy
             else:
-                layer = high
-                while (column >> layer) & 1 == 0:
-                    layer -= 1
-                if layer < int(y):
-                    t = (float32(layer + 1) - oy) / dy
-            return t, x, layer, z
-        t, y = leave, y_out
+                hit = high
+                while (column >> hit) & 1 == 0:
+                    hit -= 1
+                if hit < layer:
+                    t = (float32(hit + 1) - oy) / dy
+            return t, x, hit, z
+        t, layer = leave, layer_out
         if next_x < next_z:
             x += step_x
             next_x += per_x

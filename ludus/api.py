@@ -1,0 +1,230 @@
+"""What a Python program calls: train, resume, fork, load, evaluate."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ludus.config import Config, apply_preset, flatten, origins, set_value, unflatten
+from ludus.errors import LudusError
+
+if TYPE_CHECKING:
+    from ludus.train.run import Run
+
+BUDGETS = ("train.total_agent_steps", "train.total_seconds")
+
+
+def train(
+    recipe: str | Config, *, run: str | Path | None = None, preset: str | None = None, quiet: bool = False, **changes: Any
+) -> Run:
+    """Trains a recipe (a name, or a Config) and returns its run.
+
+    `changes` are config values by their last name where that is unique (`total_agent_steps=5_000_000`, `seed=3`), or by
+    their dotted name in a dict: `train("pursuit", **{"learn.gamma": 0.995})`.
+    """
+    from ludus.recipes import load_recipe
+
+    base = load_recipe(recipe) if isinstance(recipe, str) else copy.deepcopy(recipe)
+    config = copy.deepcopy(base)
+    if preset:
+        apply_preset(config, preset)
+    for name, value in changes.items():
+        set_value(config, _full_name(config, name), value)
+    return start(config, origins(config, base, preset), run, quiet=quiet)
+
+
+def _full_name(config: Config, name: str) -> str:
+    if "." in name:
+        return name
+    matches = [n for n in flatten(config) if n == name or n.endswith("." + name)]
+    exact = [n for n in matches if n == name]
+    if len(exact or matches) > 1:
+        raise LudusError(f"'{name}' could be {' or '.join(matches)}: give the dotted name")
+    return (exact or matches or [name])[0]
+
+
+def start(
+    config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
+    init_from: str | None = None, init_modules: tuple[str, ...] = (),
+) -> Run:  # fmt: skip
+    """Creates a run and trains it."""
+    from ludus.train import checkpoint
+    from ludus.train.dashboard import Dashboard
+    from ludus.train.loop import Trainer, create, prepare
+    from ludus.train.run import Run, default_name, split_reference
+
+    folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
+    Run.refuse_existing(folder)
+    config = prepare(config)
+    extra = {"init_from": init_from, "init_modules": list(init_modules)} if init_from else None
+
+    def begin(trainer: Trainer) -> None:
+        if init_from:
+            source, mark = split_reference(init_from)
+            origin = Run(source)
+            step = checkpoint.find(origin, mark)
+            manifest = checkpoint.read_manifest(origin, step)
+            tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
+            trainer.load_policies(tensors, manifest, f"{source}@{step}", init_modules)
+
+    with Dashboard(config, quiet) as dashboard:
+        trainer = create(folder, config, sources, extra=extra, begin=begin, watch=dashboard)
+        finish(trainer)
+    return trainer.run
+
+
+def finish(trainer: Any) -> None:
+    """Trains to the end and writes the report, whatever happens on the way."""
+    from ludus.train.report import write_report
+
+    try:
+        trainer.train()
+    finally:
+        trainer.run.close()
+        write_report(trainer.run)
+
+
+def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
+    """Goes on where a run stopped, bit for bit. Only budgets may change."""
+    from ludus.train import checkpoint
+    from ludus.train.dashboard import Dashboard
+    from ludus.train.loop import Trainer
+    from ludus.train.run import Run, split_reference
+
+    folder, mark = split_reference(str(reference))
+    run = Run(folder)
+    data = run.read_json("config.json")
+    config = unflatten(data["values"])
+    for name, value in budgets.items():
+        full = _full_name(config, name)
+        if full not in BUDGETS:
+            raise LudusError(
+                f"resume may change only {' and '.join(BUDGETS)}, not {full}: `ludus fork {folder} --{full} …` makes a new run"
+            )
+        set_value(config, full, value)
+        data["origins"][full] = "command line"
+    step = checkpoint.find(run, mark)
+    if mark is not None:
+        _drop_newer(run, step)
+    remove_unfinished(run)
+    with Dashboard(config, quiet) as dashboard:
+        trainer = Trainer(run, config, watch=dashboard)
+        trainer.restore(run, step)
+        run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
+        finish(trainer)
+    return run
+
+
+def _drop_newer(run: Run, step: int) -> None:
+    """Going on from an older checkpoint on request: the newer ones make way, into discarded/."""
+    from ludus.train import checkpoint
+
+    for newer in [s for s in checkpoint.steps(run) if s > step]:
+        target = run.path / "discarded" / f"checkpoint-{newer}"
+        target.parent.mkdir(exist_ok=True)
+        checkpoint.folder(run, newer).rename(target)
+
+
+def remove_unfinished(run: Run) -> None:
+    """Folders of checkpoints that were being written when the process died."""
+    from ludus.train.run import remove
+
+    remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
+
+
+def fork(
+    reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False
+) -> Run:
+    """A new run that starts from another's checkpoint, with a changed config."""
+    from ludus.train import checkpoint
+    from ludus.train.dashboard import Dashboard
+    from ludus.train.loop import Trainer, create, prepare
+    from ludus.train.run import Run, default_name, split_reference
+
+    source, mark = split_reference(str(reference))
+    origin = Run(source)
+    step = checkpoint.find(origin, mark)
+    folder = Path(path) if path is not None else Path("runs") / default_name(config.game + "-fork")
+    Run.refuse_existing(folder)
+    config = prepare(config)
+
+    def begin(trainer: Trainer) -> None:
+        trainer.restore(origin, step, exact=False)
+
+    with Dashboard(config, quiet) as dashboard:
+        trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)
+        finish(trainer)
+    return trainer.run
+
+
+class Agent:
+    """A trained policy of one role: `action, state = agent.act(observation, state)`, numpy in, numpy out."""
+
+    def __init__(self, policy: Any, layout: Mapping[str, Any], role: str) -> None:
+        self.policy, self.layout, self.role = policy, layout, role
+        policy.eval()
+
+    def act(
+        self, observation: np.ndarray, state: np.ndarray | None = None, *, mask: np.ndarray | None = None, greedy: bool = False
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Observations [entries] or [rows, entries] → actions by kind, and the memory for the next call (None: a new episode)."""
+        import torch
+
+        single = observation.ndim == 1
+        rows = torch.as_tensor(np.atleast_2d(observation), dtype=torch.float32).unsqueeze(0)
+        memory = self.policy.initial_state(rows.shape[1]) if state is None else torch.as_tensor(state, dtype=torch.float32)
+        starts = torch.zeros(1, rows.shape[1], dtype=torch.bool)
+        allowed = torch.as_tensor(np.atleast_2d(mask)).unsqueeze(0) if mask is not None else None
+        with torch.no_grad():
+            output = self.policy(rows, memory, starts, allowed)
+            chosen = output.distribution.greedy() if greedy else output.distribution.sample()
+        actions = {"continuous": chosen.continuous[0], "binary": chosen.binary[0], "choices": chosen.choices[0]}
+        out = {name: (x[0] if single else x).numpy() for name, x in actions.items() if x.shape[-1]}
+        return out, output.state.numpy()
+
+
+def load(reference: str | Path, role: str | None = None) -> Agent:
+    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act."""
+    from ludus.train.load import load_policies
+
+    policies, layout = load_policies(str(reference))
+    if role is None:
+        role = next(iter(policies))
+    if role not in policies:
+        from ludus.errors import nearest
+
+        raise LudusError(f"{reference} has no role '{role}': {nearest(role, policies)}")
+    return Agent(policies[role], layout, role)
+
+
+def evaluate(
+    reference: str | Path, against: str = "self", episodes: int = 256, *, seed: int | None = None, greedy: bool = False
+) -> dict[str, Any]:
+    """How a trained run plays on held-out seeds: the JSON of `ludus eval`."""
+    from ludus.train.evaluate import evaluate as measure
+    from ludus.train.load import load_policies
+    from ludus.train.run import Run, split_reference
+    from ludus.train.sources import make_batch
+
+    folder, _ = split_reference(str(reference))
+    config = replace(Run(folder).config(), device="cpu")
+    policies, layout = load_policies(str(reference))
+    chosen = config.eval.seed if seed is None else seed
+    if episodes < 1:
+        raise LudusError(f"{episodes} episodes measure nothing: use at least 1")
+    metrics = measure(lambda n: make_batch(config, n, chosen, held_out=True), policies, against, episodes, chosen, greedy)
+    if not metrics:
+        raise LudusError(f"{config.game} has nobody to play {against} against")
+    return {
+        "run": str(folder),
+        "step": layout["step"],
+        "against": against,
+        "episodes": episodes,
+        "greedy": greedy,
+        "metrics": metrics,
+    }

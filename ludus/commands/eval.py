@@ -1,0 +1,44 @@
+"""ludus eval"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from ludus.commands import parse
+
+
+@dataclass(kw_only=True)
+class Eval:
+    """Plays a trained run on held-out seeds and prints its goal metrics with 95% intervals."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """RUN, RUN@STEP or RUN@best."""
+    against: str = "self"
+    """self, or bot:NAME."""
+    episodes: int = 256
+    """Number of episodes."""
+    seed: int | None = None
+    """Seed of the envs (default: the run's evaluation seed)."""
+    greedy: bool = False
+    """The most likely action instead of sampled ones."""
+    json: bool = False
+    """Print JSON instead of text."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(Eval, arguments, "eval", "ludus eval runs/pursuit-1@best --against bot:flee --episodes 500 --json")
+    from ludus.api import evaluate
+
+    result = evaluate(options.run, options.against, options.episodes, seed=options.seed, greedy=options.greedy)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        how = "greedy" if options.greedy else "sampled"
+        print(f"{result['run']}@{result['step']} against {result['against']}, {result['episodes']} episodes, {how} actions")
+        for name, value in result["metrics"].items():
+            print(f"  {name:<28} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
+    return 0

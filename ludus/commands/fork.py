@@ -1,0 +1,30 @@
+"""ludus fork"""
+
+from __future__ import annotations
+
+import json
+
+from ludus.errors import LudusError
+
+SUMMARY = "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any setting changed."
+EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-entropy"
+
+
+def main(arguments: list[str]) -> int:
+    from ludus.commands.options import parse_config
+    from ludus.train.run import Run, split_reference
+
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as `ludus train RECIPE --help`.")
+        return 0
+    if not arguments or arguments[0].startswith("-"):
+        raise LudusError("'ludus fork' needs a run first: ludus fork RUN [--section.key value …]")
+    folder, _ = split_reference(arguments[0])
+    base = Run(folder).config()
+    config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
+    from ludus.api import fork
+    from ludus.commands.train import summary, text
+
+    run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)
+    print(json.dumps(summary(run)) if options.json else text(run))
+    return 0

@@ -1,0 +1,51 @@
+"""ludus resume"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import tyro
+
+from ludus.commands import parse
+from ludus.errors import LudusError
+
+
+@dataclass(kw_only=True)
+class Budget:
+    total_agent_steps: int | None = None
+    """Agent-steps in all."""
+    total_seconds: float | None = None
+    """Seconds in all."""
+
+
+@dataclass(kw_only=True)
+class Resume:
+    """Goes on where a run stopped, bit for bit. Only budgets may change: anything else makes a new run, `ludus fork`."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """Folder of the run; RUN@STEP goes on from an older checkpoint."""
+    train: Budget = field(default_factory=Budget)
+    quiet: bool = False
+    """No dashboard, no lines."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+def main(arguments: list[str]) -> int:
+    for argument in arguments:
+        known = ("--train.total", "--quiet", "--json", "--help", "-h")
+        if argument.startswith("-") and not argument.startswith(known):
+            name = argument.lstrip("-").partition("=")[0]
+            raise LudusError(
+                f"resume may change only budgets, not {name}: `ludus fork RUN --{name} …` makes a new run from the same weights"
+            )
+    options = parse(Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000")
+    from ludus.api import resume
+    from ludus.commands.train import summary, text
+
+    budgets = {f"train.{k}": v for k, v in vars(options.train).items() if v is not None}
+    run = resume(options.run, quiet=options.quiet or options.json, **budgets)
+    print(json.dumps(summary(run)) if options.json else text(run))
+    return 0

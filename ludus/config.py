@@ -1,0 +1,370 @@
+"""The whole configuration as dataclasses. A field's docstring is its help text; None means: derived, see `resolve`.
+
+An experiment (a recipe) is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.curriculum.schedules`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ludus.curriculum.schedules import Scalar, parse
+from ludus.errors import LudusError, nearest
+
+
+@dataclass(kw_only=True)
+class PolicyConfig:
+    """The network of each role."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Sizes of the hidden layers."""
+    activation: str = "tanh"
+    """tanh, relu or silu."""
+    memory: str = "none"
+    """none or lstm."""
+    memory_size: int = 128
+    """Units of the LSTM."""
+    separate_value: bool = True
+    """A value network of its own, instead of a head on the actor's."""
+    normalise_observation: bool = True
+    """Running mean and deviation of every observation entry."""
+    state_dependent_std: bool = False
+    """The spread of continuous actions is an output of the network, instead of one parameter per entry."""
+    initial_log_std: float = -0.5
+    """Log of the spread of continuous actions at the start."""
+    initial_key_logit: float = 0.0
+    """Logit of pressing a key at the start: -1 presses it 27% of the time."""
+
+
+@dataclass(kw_only=True)
+class PPOConfig:
+    """Proximal policy optimisation."""
+
+    gamma: Scalar = 0.99
+    """Discount per step."""
+    gae_lambda: float = 0.95
+    """How far advantages look along the rollout (0: one step, 1: to its end)."""
+    learning_rate: Scalar = "3e-4 -> 0"
+    """Step size of Adam."""
+    value_learning_rate: Scalar | None = None
+    """Step size of a separate value network (default: as learning_rate)."""
+    entropy: Scalar = 0.01
+    """Weight of the entropy bonus."""
+    clip: Scalar = 0.2
+    """How far the probability ratio may move before its gradient is cut."""
+    value_clip: float = 0.0
+    """Clip on how far the (normalised) value may move; 0: none."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    rollout: int = 32
+    """Steps of every env between two updates."""
+    epochs: int = 4
+    """Passes over each rollout."""
+    minibatches: int = 4
+    """Updates per pass."""
+    bptt: int | None = None
+    """Steps of a chunk that gradients flow through (default: 16 with memory, else 1)."""
+    burn_in: int = 0
+    """First steps of a chunk that only warm the memory up and learn nothing."""
+    target_kl: float | None = None
+    """Stop the passes over a rollout once the policy has moved this far."""
+    max_grad_norm: float = 0.5
+    """Gradients are scaled down to this norm."""
+    reward_scale: float = 1.0
+    """Rewards are multiplied by this before learning; never clipped."""
+    normalise_values: bool = True
+    """Value targets are normalised by their running mean and deviation; advantages stay in units of reward."""
+    recompute_advantages: bool = False
+    """Compute values and advantages anew before every pass."""
+    auxiliary: float = 0.0
+    """Weight of predicting the next observation from the memory's output (needs memory)."""
+    adam_epsilon: float = 1e-5
+    """Epsilon of Adam."""
+    accumulate: int = 1
+    """Gradient accumulation: each update is computed in this many parts, to fit in memory."""
+    roles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Different values for a role, as learn.roles.ROLE.KEY."""
+
+    def for_role(self, role: str) -> PPOConfig:
+        return dataclasses.replace(self, **self.roles.get(role, {}), roles={})
+
+
+SHARED_BY_ROLES = ("rollout", "roles", "bptt")  # of PPOConfig: cannot differ between roles
+
+
+@dataclass(kw_only=True)
+class TrainConfig:
+    """The budget: training ends when one of them is spent."""
+
+    total_agent_steps: int | None = None
+    """Agent-steps (valid decisions of learning agents)."""
+    total_seconds: float | None = None
+    """Seconds of wall-clock time."""
+    stagger: bool = True
+    """Cut each env's first episode at a random length, so that envs are out of step."""
+    threads: int | None = None
+    """CPU threads of simulator and network (default: measured)."""
+    dtype: str | None = None
+    """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
+
+
+@dataclass(kw_only=True)
+class EvalConfig:
+    """Evaluation during training, on seeds that are not trained on."""
+
+    every_agent_steps: int | None = None
+    """Agent-steps between evaluations (default: a tenth of the budget)."""
+    every_seconds: float | None = None
+    """Seconds between evaluations."""
+    episodes: int = 64
+    """Episodes per opponent."""
+    against: tuple[str, ...] = ("self", "bots")
+    """Opponents: self, bots (all of them), bot:NAME."""
+    seed: int = 1_000_003
+    """Seed of the evaluation envs."""
+    greedy: bool = True
+    """Evaluate the most likely action too, beside sampled ones."""
+
+
+@dataclass(kw_only=True)
+class CheckpointConfig:
+    """What is kept, and when."""
+
+    every_agent_steps: int | None = None
+    """Agent-steps between checkpoints."""
+    every_seconds: float | None = 60.0
+    """Seconds between checkpoints."""
+    keep: int = 3
+    """Newest checkpoints to keep; the first, the best and the last stay anyway."""
+    best_metric: str | None = None
+    """Metric that decides which checkpoint is best, such as eval/self/catch_rate (default: the first goal metric)."""
+
+
+@dataclass(kw_only=True)
+class LogConfig:
+    """What a run writes."""
+
+    tensorboard: bool = True
+    """TensorBoard events beside metrics.jsonl."""
+    diagnostics_every: int = 20
+    """Iterations between lines of diagnostics.jsonl; 0: never."""
+    episodes: int = 2000
+    """At most this many episodes are sampled into episodes.csv."""
+
+
+@dataclass(kw_only=True)
+class Config:
+    """One experiment."""
+
+    game: str
+    """A game, game:preset, package.module:GAME, or gym:ID."""
+    game_values: dict[str, float] = field(default_factory=dict)
+    """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
+    envs: int = 1024
+    """Number of envs."""
+    seed: int = 0
+    """Seed of everything."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    learn: PPOConfig = field(default_factory=PPOConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": {"learn.epochs": 2, "eval.greedy": False, "log.tensorboard": False},
+    "stable": {"learn.epochs": 4, "learn.clip": 0.1, "learn.target_kl": 0.02, "learn.max_grad_norm": 0.5},
+}
+
+
+def apply_preset(config: Config, name: str) -> None:
+    """Presets change a recipe where it trades speed against stability."""
+    if name not in PRESETS:
+        raise LudusError(f"unknown preset '{name}': {nearest(name, PRESETS)}")
+    for key, value in PRESETS[name].items():
+        section, _, attribute = key.partition(".")
+        setattr(getattr(config, section), attribute, value)
+
+
+# -- to and from plain data --------------------------------------------------------------------------------------------
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every value under its dotted name."""
+    out: dict[str, Any] = {}
+    for f in dataclasses.fields(config):
+        value, name = getattr(config, f.name), prefix + f.name
+        if dataclasses.is_dataclass(value):
+            out |= flatten(value, name + ".")
+        elif f.name == "game_values":
+            out |= {f"game.{k}": v for k, v in value.items()}
+        elif f.name == "roles":
+            out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
+        else:
+            out[name] = list(value) if isinstance(value, tuple) else value
+    return out
+
+
+def unflatten(values: Mapping[str, Any]) -> Config:
+    """The Config that `flatten` described; refuses keys that do not exist."""
+    config = Config(game=str(values["game"]))
+    for name, value in values.items():
+        set_value(config, name, value)
+    return config
+
+
+def set_value(config: Config, name: str, value: Any) -> None:
+    """Sets one value by its dotted name."""
+    if name.startswith("game."):
+        config.game_values[name.removeprefix("game.")] = value
+        return
+    target: Any = config
+    *sections, key = name.split(".")
+    if sections[:2] == ["learn", "roles"] and len(sections) == 3:
+        _role_value(config, sections[2], key, value)
+        return
+    for section in sections:
+        target = getattr(target, section, None)
+    if target is None or key not in {f.name for f in dataclasses.fields(target)}:
+        raise LudusError(f"unknown key '{name}': {nearest(name, flatten(config))}")
+    setattr(target, key, tuple(value) if isinstance(value, list) else value)
+
+
+def _role_value(config: Config, role: str, key: str, value: Any) -> None:
+    allowed = [f.name for f in dataclasses.fields(config.learn) if f.name not in SHARED_BY_ROLES]
+    if key not in allowed:
+        reason = "is the same for all roles" if key in SHARED_BY_ROLES else nearest(key, allowed)
+        raise LudusError(f"learn.roles.{role}.{key} cannot be set: {reason}")
+    config.learn.roles.setdefault(role, {})[key] = value
+
+
+def origins(final: Config, recipe: Config, preset: str | None = None) -> dict[str, str]:
+    """Where each value came from: default, recipe, preset or command line."""
+    default = flatten(Config(game=recipe.game))
+    of_recipe, of_final = flatten(recipe), flatten(final)
+    chosen = PRESETS[preset] if preset else {}
+    out = {}
+    for name, value in of_final.items():
+        if name in chosen and chosen[name] == value and of_recipe.get(name) != value:
+            out[name] = f"preset {preset}"
+        elif name not in of_recipe or of_recipe[name] != value:
+            out[name] = "command line"
+        elif name not in default or default[name] != value:
+            out[name] = "recipe"
+        else:
+            out[name] = "default"
+    return out
+
+
+# -- derived values and what cannot work -------------------------------------------------------------------------------
+
+
+def resolve(config: Config) -> Config:
+    """A copy with derived values filled in."""
+    config = unflatten(flatten(config))
+    if config.learn.bptt is None:
+        config.learn.bptt = min(16, config.learn.rollout) if config.policy.memory != "none" else 1
+    if config.train.dtype is None:
+        config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
+    budget = config.train.total_agent_steps
+    if config.eval.every_agent_steps is None and config.eval.every_seconds is None:
+        if budget is not None:
+            config.eval.every_agent_steps = max(1, budget // 10)
+        elif config.train.total_seconds is not None:
+            config.eval.every_seconds = config.train.total_seconds / 10
+    return config
+
+
+def check(config: Config, role_rows: Mapping[str, int]) -> None:
+    """Refuses what cannot work before anything is written. `role_rows`: agents of each role over all envs."""
+    _check_counts(config)
+    learn = config.learn
+    for role in learn.roles:
+        if role not in role_rows:
+            raise LudusError(f"learn.roles.{role}: the game has no role '{role}': {nearest(role, role_rows)}")
+        for key in learn.roles[role]:
+            _role_value(config, role, key, learn.roles[role][key])
+    bptt = learn.bptt or 1
+    if learn.rollout % bptt:
+        raise LudusError(
+            f"a rollout of {learn.rollout} steps does not divide into chunks of {bptt}: make it a multiple of learn.bptt"
+        )
+    if bptt > 1 and config.policy.memory == "none":
+        raise LudusError(f"learn.bptt={bptt} without memory: set policy.memory or leave learn.bptt at 1")
+    if learn.burn_in >= bptt > 1 or (learn.burn_in and bptt == 1):
+        raise LudusError(f"learn.burn_in={learn.burn_in} leaves nothing of chunks of {bptt} steps: use less than learn.bptt")
+    if learn.auxiliary and config.policy.memory == "none":
+        raise LudusError(
+            "learn.auxiliary predicts from memory, but policy.memory is none: set policy.memory or learn.auxiliary=0"
+        )
+    for role, rows in role_rows.items():
+        mine = learn.for_role(role)
+        chunks = learn.rollout // bptt * rows
+        parts = mine.minibatches * mine.accumulate
+        if chunks % parts:
+            below = next(n for n in range(parts, 0, -1) if chunks % n == 0)
+            above = next(n for n in range(parts, chunks + 1) if chunks % n == 0)
+            what = f"{chunks} chunks of {bptt} steps" if bptt > 1 else f"a batch of {chunks} rows"
+            raise LudusError(f"role {role}: {what} does not divide into {parts} minibatches: use {below} or {above}")
+    budget = config.train.total_agent_steps
+    if budget is None and config.train.total_seconds is None:
+        raise LudusError("no budget is given: set train.total_agent_steps or train.total_seconds")
+    rollout = learn.rollout * sum(role_rows.values())
+    if budget is not None and rollout > budget:
+        raise LudusError(
+            f"one rollout is {rollout:,} agent-steps but the whole budget is {budget:,}: there would be no update; "
+            f"lower learn.rollout or envs, or raise train.total_agent_steps"
+        )
+
+
+def _check_counts(config: Config) -> None:
+    for name, least in (
+        ("envs", 1), ("seed", 0), ("learn.rollout", 1), ("learn.epochs", 1), ("learn.minibatches", 1), ("learn.accumulate", 1),
+        ("learn.burn_in", 0), ("learn.max_grad_norm", 0), ("learn.value_clip", 0), ("learn.adam_epsilon", 0),
+        ("eval.episodes", 1), ("eval.seed", 0), ("checkpoint.keep", 1), ("log.episodes", 0), ("log.diagnostics_every", 0),
+        ("policy.memory_size", 1), ("train.threads", 1), ("learn.bptt", 1), ("train.total_agent_steps", 1),
+        ("eval.every_agent_steps", 1), ("checkpoint.every_agent_steps", 1),
+    ):  # fmt: skip
+        value = flatten(config).get(name)
+        if value is not None and value < least:
+            raise LudusError(f"{name}={value} cannot work: use {least} or more")
+    for name in (
+        "train.total_seconds",
+        "eval.every_seconds",
+        "checkpoint.every_seconds",
+        "learn.target_kl",
+        "learn.reward_scale",
+    ):
+        value = flatten(config).get(name)
+        if value is not None and value <= 0:
+            raise LudusError(f"{name}={value} cannot work: use more than 0")
+    if any(size < 1 for size in config.policy.hidden):
+        raise LudusError(
+            f"policy.hidden={list(config.policy.hidden)} has a layer of {min(config.policy.hidden)} units: use 1 or more"
+        )
+    for name, value, known in (
+        ("device", config.device, ("cpu", "cuda")),
+        ("policy.activation", config.policy.activation, ("tanh", "relu", "silu")),
+        ("policy.memory", config.policy.memory, ("none", "lstm")),
+        ("train.dtype", config.train.dtype, ("float32", "bfloat16", None)),
+    ):
+        if value not in known:
+            raise LudusError(f"{name}={value}: {nearest(str(value), [k for k in known if k])}")
+    limits = {"gamma": (0, 1), "clip": (1e-9, 10), "learning_rate": (0, 1), "entropy": (0, 100), "value_learning_rate": (0, 1)}
+    for role in [None, *config.learn.roles]:
+        learn = config.learn.for_role(role) if role else config.learn
+        where = f"learn.roles.{role}" if role else "learn"
+        for key, (low, high) in limits.items():
+            scalar = getattr(learn, key)
+            if scalar is None:
+                continue
+            for value in parse(scalar, f"{where}.{key}").values:
+                if not low <= value <= high:
+                    raise LudusError(f"{where}.{key}={scalar} is outside {low:g} to {high:g}")
+        if not 0 <= learn.gae_lambda <= 1:
+            raise LudusError(f"{where}.gae_lambda={learn.gae_lambda} is outside 0 to 1")

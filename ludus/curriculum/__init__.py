@@ -1,0 +1,1 @@
+"""What changes during training: schedules."""

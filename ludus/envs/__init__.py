@@ -1,0 +1,1 @@
+"""Adapters between Ludus and other conventions."""

@@ -1,0 +1,1 @@
+"""Produces evidence about games, policies and the learning code itself."""

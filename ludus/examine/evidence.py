@@ -1,0 +1,126 @@
+"""Slower evidence about a run for diagnostics.jsonl: gradients, dead units, rank, inputs that matter, first NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+ROWS = 512  # a sample of rows is enough for shares and ranks
+
+
+class Diagnostics:
+    """Looks at an algorithm's roles around one update."""
+
+    def __init__(self, algorithm: Any) -> None:
+        self.algorithm = algorithm
+        self._weights: dict[str, dict[str, Tensor]] = {}
+
+    def before(self) -> None:
+        """Remembers the weights, to see how far the update moves them."""
+        for name, role in self.algorithm.roles.items():
+            self._weights[name] = {n: p.detach().clone() for n, p in role.policy.named_parameters()}
+
+    @torch.no_grad()
+    def after(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, role in self.algorithm.roles.items():
+            for key, value in {**self._modules(name, role), **self._units(role), **self._inputs(role)}.items():
+                out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value
+        return out
+
+    def _modules(self, name: str, role: Any) -> dict[str, float]:
+        """Per module: gradient norm of the last update, weight norm, movement relative to the weights."""
+        groups: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {}
+        for n, p in role.policy.named_parameters():
+            gradient = p.grad if p.grad is not None else torch.zeros_like(p)
+            groups.setdefault(n.rsplit(".", 1)[0], []).append((gradient, p, p - self._weights[name][n]))
+        out: dict[str, float] = {}
+        for module, triples in groups.items():
+            gradient, weight, moved = (float(sum(t[i].square().sum() for t in triples)) ** 0.5 for i in range(3))
+            out |= {
+                f"module/{module}/gradient": gradient,
+                f"module/{module}/weight": weight,
+                f"module/{module}/update_ratio": moved / (weight + 1e-12),
+            }
+        return out
+
+    def _sample(self, role: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        r = role.rollout
+        t = r.reward.shape[0] - 1
+        rows = slice(0, min(ROWS, role.rows))
+        mask = r.mask[t : t + 1, rows] if role.space.masked else None
+        return r.observation[t : t + 1, rows], r.state[t, rows], r.starts[t : t + 1, rows], mask
+
+    def _units(self, role: Any) -> dict[str, float]:
+        """Units that say the same for every row, and how many directions the last hidden layer uses."""
+        observation, state, starts, mask = self._sample(role)
+        out: dict[str, float] = {}
+        outputs: dict[str, Tensor] = {}
+        hooks = [
+            m.register_forward_hook(lambda _m, _i, o, n=n: outputs.__setitem__(n, o))
+            for n, m in role.policy.named_modules()
+            if isinstance(m, nn.Tanh | nn.ReLU | nn.SiLU)
+        ]
+        features = role.policy(observation, state, starts, mask).features[0]
+        for hook in hooks:
+            hook.remove()
+        for n, o in outputs.items():
+            flat = o.reshape(-1, o.shape[-1])
+            out[f"units/{n}/dead_share"] = float((flat.std(0) < 1e-4).float().mean())
+        values = torch.linalg.svdvals(features.float() - features.float().mean(0))
+        share = values / values.sum().clamp(min=1e-12)
+        out["units/effective_rank"] = float(torch.exp(-(share * (share + 1e-12).log()).sum()))
+        return out
+
+    def _inputs(self, role: Any) -> dict[str, Any]:
+        """Observation entries that never change or leave their scale; how much the policy depends on what it is given."""
+        names = self.algorithm.batch.layout.observation
+        r = role.rollout
+        valid = r.valid.flatten()
+        rows = r.observation[:-1].flatten(0, 1)[valid] if bool(valid.any()) else r.observation[:-1].flatten(0, 1)
+        low, high = rows.amin(0), rows.amax(0)
+        finite = torch.isfinite(rows).all(0)
+        out: dict[str, Any] = {
+            "observation/constant": [n for n, same in zip(names, (low == high).tolist(), strict=True) if same],
+            "observation/not_finite": [n for n, ok in zip(names, finite.tolist(), strict=True) if not ok],
+            "observation/largest": float(rows.abs().max()),
+        }
+        observation, state, starts, mask = self._sample(role)
+        base = role.policy(observation, state, starts, mask).distribution
+        order = torch.randperm(observation.shape[1], device=observation.device)
+        out["sensitivity/observation"] = self._distance(
+            base, role.policy(observation[:, order], state, starts, mask).distribution
+        )
+        if role.policy.state_size:
+            out["sensitivity/memory"] = self._distance(base, role.policy(observation, state[order], starts, mask).distribution)
+        return out
+
+    @staticmethod
+    def _distance(a: Any, b: Any) -> float:
+        """Mean absolute change of what the heads say."""
+        parts = [(a.mean - b.mean).abs().flatten(), (torch.sigmoid(a.key_logits) - torch.sigmoid(b.key_logits)).abs().flatten()]
+        parts += [(x.exp() - y.exp()).abs().flatten() for x, y in zip(a.choice_log_probs, b.choice_log_probs, strict=True)]
+        return float(torch.cat(parts).mean())
+
+    def first_not_finite(self) -> str:
+        """The first tensor in the order of computation that holds a NaN or an infinity."""
+        names = self.algorithm.batch.layout.observation
+        for role in self.algorithm.roles.values():
+            r = role.rollout
+            bad = ~torch.isfinite(r.observation)
+            if bool(bad.any()):
+                t, row, entry = (int(i) for i in bad.nonzero()[0])
+                env = row // role.num_agents
+                return f"the observation entry '{names[entry]}' of env {env} (role {role.name}, step {t} of the rollout) is not finite"
+            if bool((~torch.isfinite(r.reward)).any()):
+                return f"a reward of the role {role.name} is not finite"
+        for role in self.algorithm.roles.values():
+            for what in ("value", "log_prob", "advantage"):
+                if bool((~torch.isfinite(getattr(role.rollout, what))).any()):
+                    return f"{what} of the role {role.name} is not finite while the observations are: lower learn.learning_rate"
+            for n, p in role.policy.named_parameters():
+                if bool((~torch.isfinite(p)).any()):
+                    return f"the weights {n} of the role {role.name} are not finite: lower learn.learning_rate or learn.max_grad_norm"
+        return "a loss is not finite: lower learn.learning_rate"

@@ -1,0 +1,1 @@
+"""Learning algorithms, one file each, and the mathematics they share."""

@@ -1,0 +1,343 @@
+"""Proximal policy optimisation, for feed-forward and recurrent policies, one or many roles.
+
+From top to bottom: `Role` holds what one role learns with, `RoleRollout` what it saw, `PPO.collect` plays, `PPO.learn`
+updates. Where this differs from the paper (Schulman et al. 2017): advantages are standardised over the whole rollout of a
+role, value targets are normalised with a head that is rescaled when their statistics move, minibatches are whole chunks of
+`bptt` steps that start from the stored memory, and passes stop early when the policy has moved `target_kl`.
+
+Axes: T steps of the rollout, R rows (env × agent of the role), F observation entries; L steps of a chunk, C chunks.
+A row of time t: observation_t, action_t → reward_t, terminated_t, truncated_t, valid_t → observation_{t+1}.
+Nothing here reads a tensor back to the host inside a rollout or an update, except one number per pass for `target_kl`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ludus.config import Config, PPOConfig
+from ludus.curriculum.schedules import parse
+from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
+from ludus.policies.heads import Actions, ActionSpace, action_space
+from ludus.policies.policy import Policy
+
+SUMS = (
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "approx_kl",
+    "clip_fraction",
+    "grad_norm",
+    "clipped_updates",
+    "auxiliary_loss",
+    "updates",
+)
+
+
+class RoleRollout:
+    """What the agents of one role saw and did, over T steps. The last observation and value are the bootstrap's."""
+
+    def __init__(self, steps: int, rows: int, entries: int, space: ActionSpace, state_size: int, mask: int, device: str) -> None:
+        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.zeros(*shape, dtype=dtype, device=device)
+
+        self.observation = zeros(steps + 1, rows, entries)
+        self.mask = zeros(steps + 1, rows, mask, dtype=torch.bool)
+        self.raw = zeros(steps, rows, space.continuous)
+        self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
+        self.choices = zeros(steps, rows, len(space.choices), dtype=torch.int32)
+        self.log_prob = zeros(steps, rows)
+        self.value = zeros(steps + 1, rows)
+        self.reward = zeros(steps, rows)
+        self.advantage = zeros(steps, rows)
+        self.valid = zeros(steps, rows, dtype=torch.bool)
+        self.terminated = zeros(steps, rows, dtype=torch.bool)
+        self.truncated = zeros(steps, rows, dtype=torch.bool)
+        self.starts = zeros(steps + 1, rows, dtype=torch.bool)
+        self.state = zeros(steps + 1, rows, state_size)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in vars(self).values())
+
+
+class Role:
+    """A role's policy, optimizer, memory and rollout."""
+
+    def __init__(self, name: str, agents: slice, batch: Any, config: Config) -> None:
+        self.name, self.agents, self.batch = name, agents, batch
+        self.config: PPOConfig = config.learn.for_role(name)
+        layout = batch.layout
+        self.space = action_space(layout, config.policy.state_dependent_std)
+        self.num_agents = agents.stop - agents.start
+        self.rows = batch.num_envs * self.num_agents
+        self.policy = Policy(len(layout.observation), self.space, config.policy).to(config.device)
+        self.predictor: nn.Linear | None = None
+        if self.config.auxiliary:
+            self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
+        actor = [p for n, p in self.policy.named_parameters() if not n.startswith("critic.")]
+        actor += list(self.predictor.parameters()) if self.predictor is not None else []
+        critic = [p for n, p in self.policy.named_parameters() if n.startswith("critic.")]
+        groups = [{"params": actor, "name": "actor"}] + ([{"params": critic, "name": "critic"}] if critic else [])
+        self.optimizer = torch.optim.Adam(groups, lr=1e-3, eps=self.config.adam_epsilon, fused=True)
+        self.parameters = actor + critic
+        self.state = self.policy.initial_state(self.rows)
+        self.start = torch.ones(self.rows, dtype=torch.bool, device=config.device)
+        masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
+        self.rollout = RoleRollout(
+            config.learn.rollout, self.rows, len(layout.observation), self.space, self.policy.state_size, masked, config.device
+        )
+        self.sums = torch.zeros(len(SUMS), device=config.device)
+
+    def flat(self, name: str) -> Tensor:
+        """A batch array of this role's agents as [rows, …], env after env."""
+        return self.batch.tensor(name)[:, self.agents].flatten(0, 1)
+
+    def act(self, t: int) -> None:
+        """Observes, remembers, chooses, and writes the action into the batch."""
+        r, batch = self.rollout, self.batch
+        shape = (batch.num_envs, self.num_agents, -1)
+        r.observation[t].view(shape).copy_(batch.tensor("observation")[:, self.agents])
+        mask = None
+        if self.space.masked:
+            r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
+            mask = r.mask[t : t + 1]
+        r.starts[t].copy_(self.start)
+        r.state[t].copy_(self.state)
+        output = self.policy(r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask)
+        actions = output.distribution.sample()
+        r.log_prob[t] = output.distribution.log_prob(actions)[0]
+        r.value[t] = self.policy.real_value(output.value[0])
+        r.raw[t], r.binary[t], r.choices[t] = actions.raw[0], actions.binary[0], actions.choices[0]
+        self.state.copy_(output.state)
+        if self.space.continuous:
+            batch.tensor("continuous")[:, self.agents] = torch.tanh(r.raw[t]).view(shape)
+        if self.space.binary:
+            batch.tensor("binary")[:, self.agents] = r.binary[t].view(shape)
+        if self.space.choices:
+            batch.tensor("choices")[:, self.agents] = r.choices[t].view(shape)
+
+    def see(self, t: int) -> None:
+        """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
+        r = self.rollout
+        torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])
+        torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])
+        r.terminated[t] = self.flat("agent_terminated")
+        r.truncated[t] = self.flat("agent_truncated")
+        self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
+
+    def look_ahead(self) -> None:
+        """The value of the state the rollout ended in; memory and envs stay as they are."""
+        r, last = self.rollout, self.rollout.reward.shape[0]
+        r.observation[last].view(self.batch.num_envs, self.num_agents, -1).copy_(self.batch.tensor("observation")[:, self.agents])
+        r.starts[last].copy_(self.start)
+        output = self.policy(r.observation[last : last + 1], self.state, r.starts[last : last + 1])
+        r.value[last] = self.policy.real_value(output.value[0])
+
+
+class PPO:
+    """Plays with the batch and learns from it, one iteration at a time."""
+
+    def __init__(self, batch: Any, config: Config) -> None:
+        self.batch, self.config = batch, config
+        self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.bptt = config.learn.bptt or 1
+
+    # -- playing -------------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def collect(self, timed: Callable[[str], Any]) -> None:
+        """One rollout. `timed(phase)` is a context that measures."""
+        for role in self.roles.values():
+            role.policy.eval()
+        for t in range(self.config.learn.rollout):
+            with timed("act"), self.precision():
+                for role in self.roles.values():
+                    role.act(t)
+            with timed("simulate"):
+                self.batch.step()
+            with timed("act"):
+                for role in self.roles.values():
+                    role.see(t)
+        with timed("act"), self.precision():
+            for role in self.roles.values():
+                role.look_ahead()
+
+    def precision(self) -> contextlib.AbstractContextManager:
+        """Mixed precision where it was asked for. The weight cache of autocast would outlive updates inside a graph."""
+        if self.config.train.dtype == "bfloat16":
+            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
+        return contextlib.nullcontext()
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def learn(self, share: float) -> dict[str, float]:
+        """Updates every role on its rollout. `share`: how much of the budget is spent, for schedules."""
+        metrics: dict[str, float] = {}
+        for role in self.roles.values():
+            metrics |= {f"ppo/{role.name}/{key}": value for key, value in self.learn_role(role, share).items()}
+        return metrics
+
+    def learn_role(self, role: Role, share: float) -> dict[str, float]:
+        c, r = role.config, role.rollout
+        gamma, clip, entropy = (parse(s)(share) for s in (c.gamma, c.clip, c.entropy))
+        rates = {"actor": parse(c.learning_rate)(share)}
+        rates["critic"] = parse(c.value_learning_rate)(share) if c.value_learning_rate is not None else rates["actor"]
+        for group in role.optimizer.param_groups:
+            group["lr"] = rates[group["name"]]
+        role.policy.train()
+        role.sums.zero_()
+
+        steps = r.reward.shape[0]
+        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, gamma, c.gae_lambda, r.advantage)
+        target = r.advantage + r.value[:steps]
+        if c.normalise_values:
+            role.policy.update_value_norm(target, r.valid)
+        ahead = {
+            "explained_variance": explained_variance(r.value[:steps], target, r.valid),
+            "advantage_std": masked_mean((r.advantage - masked_mean(r.advantage, r.valid)).square(), r.valid).sqrt(),
+            "value_mean": masked_mean(r.value[:steps], r.valid),
+            "return_mean": masked_mean(target, r.valid),
+            "invalid_share": 1.0 - r.valid.float().mean(),
+        }
+        epochs = 0
+        if bool(r.valid.any()):
+            for epoch in range(c.epochs):
+                if epoch and c.recompute_advantages:
+                    self.recompute(role, gamma)
+                    target = r.advantage + r.value[:steps]
+                kl_before = role.sums[SUMS.index("approx_kl")].clone()
+                self.one_pass(role, standardise(r.advantage, r.valid), target, clip, entropy)
+                epochs += 1
+                if c.target_kl is not None:
+                    moved = (role.sums[SUMS.index("approx_kl")] - kl_before) / c.minibatches
+                    if float(moved) > c.target_kl:
+                        break
+        # Only now: the same statistics were used while acting and while learning.
+        role.policy.observation_norm.update(r.observation[:steps].flatten(0, 1), r.valid.flatten())
+
+        names = [*SUMS, *ahead]
+        values = torch.cat([role.sums, torch.stack(list(ahead.values()))]).tolist()
+        out = dict(zip(names, values, strict=True))
+        updates = max(1.0, out.pop("updates"))
+        for name in SUMS[:-1]:
+            out[name] /= updates
+        if not c.auxiliary:
+            del out["auxiliary_loss"]
+        out |= {
+            "lr": rates["actor"],
+            "epochs_run": float(epochs),
+            "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy),
+        }
+        return out
+
+    def one_pass(self, role: Role, advantage: Tensor, target: Tensor, clip: float, entropy: float) -> None:
+        """One pass over the rollout in minibatches of whole chunks."""
+        c = role.config
+        data = self.chunks(role, advantage, target)
+        parts = c.minibatches * c.accumulate
+        for i, indices in enumerate(self.shuffled(data["valid"], parts)):
+            part = {name: x[:, indices] for name, x in data.items()}
+            loss = self.loss(role, part, clip, entropy) / c.accumulate
+            if i % c.accumulate == 0:
+                role.optimizer.zero_grad()
+            loss.backward()
+            if (i + 1) % c.accumulate == 0:
+                self.update(role)
+
+    def update(self, role: Role) -> None:
+        limit = role.config.max_grad_norm
+        norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
+        role.optimizer.step()
+        with torch.no_grad():
+            role.sums[SUMS.index("grad_norm")] += norm
+            role.sums[SUMS.index("clipped_updates")] += (norm > limit).float() if limit > 0 else 0.0
+            role.sums[SUMS.index("updates")] += 1.0
+
+    def loss(self, role: Role, part: dict[str, Tensor], clip: float, entropy_weight: float) -> Tensor:
+        """The PPO loss of one minibatch [L, C]: only valid rows count, each as much as any other."""
+        c = role.config
+        with self.precision():
+            output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"))
+        valid = part["valid"]
+        if c.burn_in:
+            valid = valid.clone()
+            valid[: c.burn_in] = False
+        actions = Actions(part["raw"], part["binary"], part["choices"])
+        log_ratio = output.distribution.log_prob(actions) - part["log_prob"]
+        log_ratio = torch.where(valid, log_ratio, 0.0)  # rows that are not ours must not overflow
+        ratio = log_ratio.exp()
+        advantage = part["advantage"]
+        policy_loss = -masked_mean(torch.min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage), valid)
+
+        target = role.policy.normal_value(part["target"])
+        error = (output.value - target).square()
+        if c.value_clip:
+            old = role.policy.normal_value(part["value"])
+            clipped = old + (output.value - old).clamp(-c.value_clip, c.value_clip)
+            error = torch.max(error, (clipped - target).square())
+        value_loss = 0.5 * masked_mean(error, valid)
+        entropy = masked_mean(output.distribution.entropy(), valid)
+        loss = policy_loss + c.value_weight * value_loss - entropy_weight * entropy
+        auxiliary = torch.zeros((), device=loss.device)
+        if role.predictor is not None:
+            auxiliary = self.prediction_loss(role, output.features, part, valid)
+            loss = loss + c.auxiliary * auxiliary
+        with torch.no_grad():
+            kl = masked_mean(ratio - 1 - log_ratio, valid)  # unbiased, never negative (Schulman's k3)
+            cut = masked_mean(((ratio - 1).abs() > clip).float(), valid)
+            role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut]) / c.accumulate
+            role.sums[SUMS.index("auxiliary_loss")] += auxiliary / c.accumulate
+        return loss
+
+    def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor) -> Tensor:
+        """Predict the next observation of the chunk where it belongs to the same episode."""
+        assert role.predictor is not None
+        following = role.policy.observation_norm(part["observation"][1:])
+        same_episode = valid[:-1] & ~part["starts"][1:]
+        error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
+        return masked_mean(error, same_episode)
+
+    def chunks(self, role: Role, advantage: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """The rollout as chunks: every tensor [L, C, …], the memory at each chunk's start [1, C, state]."""
+        r, length = role.rollout, self.bptt
+        steps, rows = r.reward.shape
+        count = steps // length
+
+        def cut(x: Tensor) -> Tensor:
+            x = x[:steps]
+            if length == 1:
+                return x.reshape(1, steps * rows, *x.shape[2:])
+            return x.reshape(count, length, rows, *x.shape[2:]).transpose(0, 1).reshape(length, count * rows, *x.shape[2:])
+
+        names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts"]
+        names += ["mask"] if role.space.masked else []
+        data = {name: cut(getattr(r, name)) for name in names}
+        data |= {"advantage": cut(advantage), "target": cut(target)}
+        data["state"] = r.state[0:steps:length].reshape(1, count * rows, r.state.shape[-1])
+        return data
+
+    def shuffled(self, valid: Tensor, parts: int) -> Iterator[Tensor]:
+        """Chunk indices in random order, in `parts` equal parts. On the CPU, chunks without a valid row are left out."""
+        count = valid.shape[1]
+        if self.config.device == "cpu":
+            useful = valid.any(0).nonzero().squeeze(1)
+            order = useful[torch.randperm(len(useful))]
+            yield from (o for o in order.tensor_split(parts) if len(o))
+        else:
+            order = torch.randperm(count, device=valid.device)
+            yield from order.split(count // parts)
+
+    @torch.no_grad()
+    def recompute(self, role: Role, gamma: float) -> None:
+        """Values of the whole rollout by the policy as it is now, and advantages from them."""
+        r, steps = role.rollout, role.rollout.reward.shape[0]
+        with self.precision():
+            output = role.policy(r.observation, r.state[0], r.starts)
+        r.value.copy_(role.policy.real_value(output.value))
+        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, gamma, role.config.gae_lambda, r.advantage)
+        assert steps == r.advantage.shape[0]

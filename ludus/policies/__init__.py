@@ -1,0 +1,1 @@
+"""Networks that act: encoders, memory, action distributions, normalisers."""

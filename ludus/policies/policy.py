@@ -1,0 +1,98 @@
+"""The policy of a role: observation → encoder → memory → action distribution and value.
+
+Axes: obs_lrf [steps, rows, features]; a state is [rows, state_size]; values are in real units (reward scaled as trained).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ludus.config import PolicyConfig
+from ludus.policies.heads import ActionSpace, Distribution
+from ludus.policies.memory import LSTM, ROOT_2, NoMemory, orthogonal
+from ludus.policies.normalise import RunningNorm
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
+
+
+class Trunk(nn.Module):
+    """Hidden layers, then memory."""
+
+    def __init__(self, inputs: int, config: PolicyConfig) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for size in config.hidden:
+            layers += [orthogonal(nn.Linear(inputs, size), ROOT_2), ACTIVATIONS[config.activation]()]
+            inputs = size
+        self.encoder = nn.Sequential(*layers)
+        self.memory: NoMemory | LSTM = LSTM(inputs, config.memory_size) if config.memory == "lstm" else NoMemory()
+        self.outputs = config.memory_size if config.memory == "lstm" else inputs
+
+    def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        return self.memory(self.encoder(x_lrf), state, starts)
+
+
+class Output(NamedTuple):
+    distribution: Distribution
+    value: Tensor  # [steps, rows], normalised: use Policy.real_value for units of reward
+    state: Tensor  # [rows, state_size] after the last step
+    features: Tensor  # [steps, rows, trunk outputs]
+
+
+class Policy(nn.Module):
+    """Actor and critic with their normalisers. Everything needed to act is in its state dict."""
+
+    def __init__(self, entries: int, space: ActionSpace, config: PolicyConfig) -> None:
+        super().__init__()
+        self.space = space
+        self.normalise_observation = config.normalise_observation
+        self.observation_norm = RunningNorm(entries)
+        self.value_norm = RunningNorm(1, limit=float("inf"))
+        self.actor = Trunk(entries, config)
+        self.critic = Trunk(entries, config) if config.separate_value else None
+        features = self.actor.outputs
+        self.action_head = orthogonal(nn.Linear(features, space.num_parameters), 0.01)
+        self.value_head = orthogonal(nn.Linear(features, 1), 1.0)
+        self.log_std = nn.Parameter(torch.full((space.continuous,), float(config.initial_log_std)))
+        keys = space.continuous * (2 if space.state_dependent_std else 1)
+        with torch.no_grad():
+            self.action_head.bias[keys : keys + space.binary] = config.initial_key_logit
+            if space.state_dependent_std:
+                self.action_head.bias[space.continuous : keys] = config.initial_log_std
+
+    @property
+    def state_size(self) -> int:
+        return self.actor.memory.state_size + (self.critic.memory.state_size if self.critic else 0)
+
+    def initial_state(self, rows: int) -> Tensor:
+        return torch.zeros(rows, self.state_size, device=self.log_std.device)
+
+    def forward(self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None) -> Output:
+        x = self.observation_norm(obs_lrf) if self.normalise_observation else obs_lrf
+        split = self.actor.memory.state_size
+        features, actor_state = self.actor(x, state[:, :split], starts)
+        if self.critic is None:
+            value, new_state = self.value_head(features), actor_state
+        else:
+            critic_features, critic_state = self.critic(x, state[:, split:], starts)
+            value, new_state = self.value_head(critic_features), torch.cat([actor_state, critic_state], -1)
+        distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
+        return Output(distribution, value.squeeze(-1).float(), new_state, features)
+
+    def real_value(self, value: Tensor) -> Tensor:
+        return value * self.value_norm.std + self.value_norm.mean
+
+    def normal_value(self, value: Tensor) -> Tensor:
+        return (value - self.value_norm.mean) / self.value_norm.std
+
+    @torch.no_grad()
+    def update_value_norm(self, targets: Tensor, valid: Tensor) -> None:
+        """New statistics of value targets; the value head is rescaled so that its real-unit outputs stay what they were."""
+        old_mean, old_std = self.value_norm.mean.clone(), self.value_norm.std.clone()
+        self.value_norm.update(targets.reshape(-1, 1), valid.reshape(-1))
+        mean, std = self.value_norm.mean, self.value_norm.std
+        self.value_head.weight.mul_(old_std / std)
+        self.value_head.bias.copy_((self.value_head.bias * old_std + old_mean - mean) / std)

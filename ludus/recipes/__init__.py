@@ -1,0 +1,45 @@
+"""Recipes: functions that return a Config. A game's presets are recipes too, as game:preset."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from ludus.config import Config
+from ludus.errors import LudusError, nearest
+from ludus.games import REGISTRY, import_object
+
+RECIPES = {
+    "pursuit": "ludus.recipes.pursuit:pursuit",
+}
+
+
+def load_recipe(name: str) -> Config:
+    """A Config from a recipe's name, NAME:PRESET, gym:ID, or module:function of your own."""
+    if name.startswith("gym:"):
+        from ludus.recipes.gym import gym
+
+        return gym(name)
+    head, _, rest = name.partition(":")
+    if head in RECIPES:
+        config = _call(RECIPES[head])
+        if rest:
+            from ludus.games import load_game
+
+            load_game(f"{config.game}:{rest}")  # refuses a preset that is not there
+            config.game = f"{config.game}:{rest}"
+        return config
+    if rest:
+        return _call(name)
+    raise LudusError(f"unknown recipe '{name}': {nearest(name, [*RECIPES, *REGISTRY])} (your own: module:function)")
+
+
+def _call(path: str) -> Config:
+    function = import_object(path, "recipe")
+    if not callable(function):
+        raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config")
+    made: Callable[[], Config] = function
+    config = made()
+    if not isinstance(config, Config):
+        raise LudusError(f"'{path}' returned a {type(config).__name__}, not a Config")
+    return copy.deepcopy(config)

@@ -1,0 +1,16 @@
+"""A starting point for any Gymnasium env, tuned on the classic ones."""
+
+from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
+
+
+def gym(game: str) -> Config:
+    """`game` is gym:ID."""
+    return Config(
+        game=game,
+        envs=16,
+        policy=PolicyConfig(hidden=(64, 64)),
+        learn=PPOConfig(gamma=0.99, rollout=64, epochs=10, minibatches=4, learning_rate="1e-3 -> 0", entropy=0.0),
+        train=TrainConfig(total_agent_steps=100_000),
+        eval=EvalConfig(episodes=20),
+        checkpoint=CheckpointConfig(every_seconds=30.0),
+    )

@@ -1,0 +1,182 @@
+"""Checkpoints: everything needed to go on bit for bit. Weights, optimizer and simulator as safetensors, the rest as JSON.
+
+The manifest is the commit point: a folder without one is not a checkpoint. It holds the sizes and hashes of the other
+files, the lengths of the logs, and the named layouts, so that nothing is ever read wrongly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ludus.errors import LudusError
+from ludus.train.run import Run, remove, sync_folder, write_atomically
+
+FORMAT = 1
+FILES = ("policy.safetensors", "optimizer.safetensors", "state.safetensors")
+
+
+def folder(run: Run, step: int) -> Path:
+    return run.path / "checkpoints" / f"{step:012d}"
+
+
+def steps(run: Run) -> list[int]:
+    """Steps of all complete checkpoints, oldest first."""
+    return sorted(int(p.parent.name) for p in run.path.glob("checkpoints/*/manifest.json"))
+
+
+def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]], manifest: Mapping[str, Any]) -> None:
+    """Writes a checkpoint. Logs are flushed first; if the disk is full, everything saved before stays as it was."""
+    path = folder(run, step)
+    try:
+        run.flush()
+        path.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for name in FILES:
+            data = {k: v.detach().cpu().contiguous() for k, v in tensors[name.split(".")[0]].items()}
+            save_file(data, path / name)
+            with open(path / name, "rb") as file:
+                os.fsync(file.fileno())
+                files[name] = {
+                    "bytes": os.fstat(file.fileno()).st_size,
+                    "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+                }
+        sync_folder(path)
+        whole = {"format": FORMAT, "step": step, "files": files, "logs": run.offsets(), **manifest}
+        write_atomically(path / "manifest.json", json.dumps(whole, indent=1))
+    except (OSError, SafetensorError) as error:
+        if not (path / "manifest.json").exists():
+            remove([path])
+        raise LudusError(
+            f"the checkpoint at {path} could not be written ({error}): earlier checkpoints are intact; free space and resume"
+        ) from None
+
+
+def prune(run: Run, keep: int, always: set[int]) -> None:
+    """Drops old checkpoints, and folders of attempts that never became one."""
+    complete = steps(run)
+    wanted = {*complete[-keep:], *complete[:1], *always}
+    remove(folder(run, s) for s in complete if s not in wanted)
+
+
+def find(run: Run, mark: str | None) -> int:
+    """The step a mark means: None (newest), 'best', or a number."""
+    complete = steps(run)
+    if not complete:
+        raise LudusError(f"{run.path} has no complete checkpoint: the run ended before its first one was written")
+    if mark is None:
+        return complete[-1]
+    if mark == "best":
+        best = run.path / "best.json"
+        if not best.exists():
+            raise LudusError(f"{run.path} has no best checkpoint yet: nothing was evaluated; leave @best out")
+        return int(run.read_json("best.json")["step"])
+    if not mark.isdigit() or int(mark) not in complete:
+        near = min(complete, key=lambda s: abs(s - int(mark))) if mark.isdigit() else complete[-1]
+        raise LudusError(f"{run.path} has no checkpoint @{mark}: the nearest is @{near} (there are {len(complete)})")
+    return int(mark)
+
+
+def read_manifest(run: Run, step: int) -> dict[str, Any]:
+    path = folder(run, step) / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise LudusError(f"{path} cannot be read ({error}): {_alternative(run, step)}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else "none"
+        raise LudusError(f"{path} has the checkpoint format {found}, this version reads {FORMAT}")
+    return manifest
+
+
+def read(run: Run, step: int, manifest: Mapping[str, Any], name: str) -> dict[str, torch.Tensor]:
+    """The tensors of one file, after making sure that it is the file that was written."""
+    path = folder(run, step) / name
+    expected = manifest["files"][name]
+    try:
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            raise LudusError(
+                f"{path} is {size:,} bytes instead of {expected['bytes']:,}: it was cut off or replaced; {_alternative(run, step)}"
+            )
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected["sha256"]:
+                raise LudusError(f"{path} is not the file that was written (its hash differs); {_alternative(run, step)}")
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise LudusError(f"{path} cannot be read ({error}): {_alternative(run, step)}") from None
+
+
+def _alternative(run: Run, step: int) -> str:
+    older = [s for s in steps(run) if s < step]
+    return f"an older checkpoint is there: {run.path}@{older[-1]}" if older else "there is no older checkpoint"
+
+
+def split(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix + "/"): t for name, t in tensors.items() if name.startswith(prefix + "/")}
+
+
+# -- optimizer state without pickle ------------------------------------------------------------------------------------
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Adam's moments by position of the parameter."""
+    state = optimizer.state_dict()["state"]
+    return {f"{i}/{name}": torch.as_tensor(value) for i, values in state.items() for name, value in values.items()}
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split("/")
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+
+def fit_layout(
+    tensors: dict[str, torch.Tensor], saved: Mapping[str, Any], now: Mapping[str, Any], where: str
+) -> dict[str, torch.Tensor]:
+    """Weights for today's layout from weights of the saved one: the same entries in another order are moved by name."""
+    if saved["action"] != now["action"]:
+        raise LudusError(f"{where} was trained with other actions ({saved['action']}) than the game has now ({now['action']})")
+    before, after = list(saved["observation"]), list(now["observation"])
+    if before == after:
+        return tensors
+    lost, new = sorted(set(before) - set(after)), sorted(set(after) - set(before))
+    if lost or new:
+        raise LudusError(
+            f"{where} was trained with other observations: it expects {lost[:5] or 'no more'} and does not know {new[:5] or 'any new'}"
+        )
+    order = torch.tensor([before.index(name) for name in after])
+    moved = dict(tensors)
+    inputs = [n for n in tensors if n.endswith(("actor.encoder.0.weight", "critic.encoder.0.weight"))]
+    if not inputs:
+        raise LudusError(f"{where} has its observation in another order and no first layer to move it in: train anew")
+    for name in inputs:
+        moved[name] = tensors[name][:, order]
+    for name in ("observation_norm.mean", "observation_norm.var"):
+        moved[name] = tensors[name][order]
+    return moved
+
+
+def as_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """Numpy arrays as tensors; unsigned 64-bit ones travel as signed."""
+    return {n: torch.from_numpy(a.view(np.int64) if a.dtype == np.uint64 else np.ascontiguousarray(a)) for n, a in arrays.items()}
+
+
+def as_arrays(tensors: Mapping[str, torch.Tensor], like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {
+        n: t.numpy().view(like[n].dtype) if n in like and like[n].dtype == np.uint64 else t.numpy() for n, t in tensors.items()
+    }

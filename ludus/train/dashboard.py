@@ -1,0 +1,97 @@
+"""The live view of a training run in the terminal; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from ludus.config import Config
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class Dashboard:
+    """Call it with the trainer and each iteration's line; use it as a context."""
+
+    def __init__(self, config: Config, quiet: bool = False) -> None:
+        self.config, self.quiet = config, quiet
+        self.live: Any = None
+        self._printed = 0.0
+        self._last: dict[str, Any] = {}
+
+    def __enter__(self) -> Dashboard:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self.live = Live(console=Console(stderr=True), refresh_per_second=4, transient=False)
+            self.live.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.live is not None:
+            self.live.__exit__(*exception)
+
+    def __call__(self, trainer: Any, line: dict[str, Any]) -> None:
+        evaluated = {k: v for k, v in line.items() if k.startswith("eval/")}
+        self._last = {**{k: v for k, v in self._last.items() if k.startswith(("eval/", "goal/", "episode/"))}, **line}
+        if self.quiet:
+            return
+        if self.live is not None:
+            self.live.update(self._panel(trainer))
+        elif evaluated or time.monotonic() - self._printed > 5.0 or trainer.share >= 1.0:
+            self._printed = time.monotonic()
+            print(self._text(trainer), file=sys.stderr, flush=True)
+
+    def _left(self, trainer: Any) -> str:
+        share = trainer.share
+        return _duration(trainer.progress.seconds * (1 - share) / share) if share > 0.01 else "?"
+
+    def _text(self, trainer: Any) -> str:
+        line, p = self._last, trainer.progress
+        parts = [
+            f"{trainer.share:4.0%}  {p.agent_steps:>11,} agent-steps  {line['speed/agent_steps_per_s']:>9,.0f}/s  "
+            f"{_duration(p.seconds)} gone, {self._left(trainer)} left"
+        ]
+        for role in trainer.algorithm.roles:
+            text = f"{role} return {line.get(f'episode/{role}/return', float('nan')):.2f}"
+            goals = [f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")]
+            parts.append(", ".join([text, *goals]))
+        return "  |  ".join(parts)
+
+    def _panel(self, trainer: Any) -> Any:
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        line, p = self._last, trainer.progress
+        head = Table.grid(padding=(0, 3))
+        head.add_row(
+            f"[bold]{p.agent_steps:,}[/] agent-steps", f"[bold]{line['speed/agent_steps_per_s']:,.0f}[/] per second",
+            f"{_duration(p.seconds)} gone", f"{self._left(trainer)} left", f"iteration {p.iteration:,}", f"{p.episodes:,} episodes",
+        )  # fmt: skip
+        roles = Table(box=None, pad_edge=False)
+        for column in ("role", "return", "goals", "entropy", "KL", "explained"):
+            roles.add_column(column, justify="left" if column in ("role", "goals") else "right")
+        for role in trainer.algorithm.roles:
+            goals = "  ".join(f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/"))
+            roles.add_row(
+                role, f"{line.get(f'episode/{role}/return', float('nan')):.2f}", goals, f"{line[f'ppo/{role}/entropy_share']:.0%}",
+                f"{line[f'ppo/{role}/approx_kl']:.4f}", f"{line[f'ppo/{role}/explained_variance']:.2f}",
+            )  # fmt: skip
+        shares = sorted(((k.rsplit("/", 1)[-1], v) for k, v in line.items() if k.startswith("speed/share/")), key=lambda s: -s[1])
+        phases = "time  " + "  ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
+        evaluated = [
+            f"{k.removeprefix('eval/')} {v:.2f}" for k, v in line.items()
+            if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
+        ]  # fmt: skip
+        rows: list[Any] = [ProgressBar(total=1.0, completed=trainer.share), head, roles, phases]
+        if evaluated:
+            rows.append("evaluated  " + "   ".join(evaluated[:8]))
+        return Panel(Group(*rows), title=f"{self.config.game} → {trainer.run.path}", border_style="blue")

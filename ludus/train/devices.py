@@ -1,0 +1,116 @@
+"""The one owner of thread counts and of what a device needs. Nothing else sets either."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ludus.config import Config, flatten
+from ludus.errors import LudusError
+
+
+def require(device: str) -> None:
+    """A device that is asked for and absent is an error, never a silent fall-back."""
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise LudusError("device cuda was asked for but torch finds no CUDA GPU on this machine: use --device cpu")
+
+
+def set_threads(threads: int) -> None:
+    """Threads of torch. The simulator takes its own number when a batch is made."""
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def choose_threads(config: Config) -> int:
+    """1 or all cores, whichever runs simulate-act-learn faster together. Measured once per machine and kind of run.
+
+    The choice is remembered, because results are bit-exact only for equal thread counts.
+    """
+    if config.device == "cuda" or config.game.startswith("gym:") or cores() == 1:
+        return 1
+    remembered = _memory_path()
+    key = _key(config)
+    try:
+        table = json.loads(remembered.read_text())
+    except (OSError, json.JSONDecodeError):
+        table = {}
+    if key not in table:
+        table[key] = min((1, cores()), key=lambda n: _time(config, n))
+        try:
+            remembered.parent.mkdir(parents=True, exist_ok=True)
+            remembered.write_text(json.dumps(table))
+        except OSError:
+            pass
+    return int(table[key])
+
+
+def _memory_path() -> Path:
+    from ludus.sim.compile import cache_root
+
+    return cache_root().parent / "threads.json"
+
+
+def _key(config: Config) -> str:
+    relevant = {k: v for k, v in flatten(config).items() if k.split(".")[0] in ("game", "envs", "policy", "learn")}
+    text = json.dumps([relevant, cores(), platform.processor(), platform.node()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _time(config: Config, threads: int) -> float:
+    """Seconds of a small iteration: the alternating loop, not the simulator alone."""
+    from ludus.learn.ppo import PPO
+    from ludus.train.sources import make_batch
+
+    steps = config.learn.bptt or 1
+    steps = max(steps, 4 if steps == 1 else steps)
+    probe = replace(
+        config, learn=replace(config.learn, rollout=steps, epochs=min(2, config.learn.epochs), minibatches=1, accumulate=1)
+    )
+    probe.learn.roles = {}
+    set_threads(threads)
+    batch = make_batch(config, config.envs, 0, threads=threads)
+    algorithm = PPO(batch, probe)
+
+    def iteration() -> float:
+        start = time.perf_counter()
+        algorithm.collect(lambda phase: nullcontext())
+        algorithm.learn(0.0)
+        return time.perf_counter() - start
+
+    iteration()
+    return min(iteration() for _ in range(3))
+
+
+def memory(device: str) -> dict[str, float]:
+    from ludus.train.metrics import resident_mb
+
+    out: dict[str, float] = {"memory/resident_mb": resident_mb()}
+    if device == "cuda":
+        import torch
+
+        out["memory/gpu_allocated_mb"] = torch.cuda.memory_allocated() / 1e6
+        out["memory/gpu_reserved_mb"] = torch.cuda.memory_reserved() / 1e6
+    return out
+
+
+def synchronise(device: str) -> Any:
+    if device == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+    return None

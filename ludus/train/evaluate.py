@@ -1,0 +1,171 @@
+"""Playing to measure: a policy against itself, bots or other policies, on seeds that were not trained on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.errors import LudusError, nearest
+from ludus.policies.policy import Policy
+
+MOST_ENVS = 256
+
+
+class Player:
+    """A policy that acts for some agents of a batch; its memory starts fresh with every episode."""
+
+    def __init__(self, policy: Policy, batch: Any, agents: slice, greedy: bool) -> None:
+        self.policy, self.batch, self.agents, self.greedy = policy, batch, agents, greedy
+        self.count = agents.stop - agents.start
+        self.state = policy.initial_state(batch.num_envs * self.count)
+
+    @torch.no_grad()
+    def act(self) -> None:
+        batch, rows = self.batch, self.batch.num_envs * self.count
+        observation = batch.tensor("observation")[:, self.agents].reshape(1, rows, -1)
+        mask = batch.tensor("action_mask")[:, self.agents].reshape(1, rows, -1) if self.policy.space.masked else None
+        starts = batch.tensor("resetting").unsqueeze(1).expand(-1, self.count).reshape(1, rows)
+        output = self.policy(observation, self.state, starts, mask)
+        actions = output.distribution.greedy() if self.greedy else output.distribution.sample()
+        self.state = output.state
+        shape = (batch.num_envs, self.count, -1)
+        if self.policy.space.continuous:
+            batch.tensor("continuous")[:, self.agents] = actions.continuous.view(shape)
+        if self.policy.space.binary:
+            batch.tensor("binary")[:, self.agents] = actions.binary.view(shape)
+        if self.policy.space.choices:
+            batch.tensor("choices")[:, self.agents] = actions.choices.view(shape)
+
+
+def play(batch: Any, players: list[Player], episodes: int, seed: int) -> dict[str, np.ndarray]:
+    """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
+
+    Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents].
+    """
+    per_env = -(-episodes // batch.num_envs)
+    left = np.full(batch.num_envs, per_env)
+    rows: list[dict[str, np.ndarray]] = []
+    torch.manual_seed(seed)
+    while left.any():
+        for player in players:
+            player.act()
+        batch.step()
+        done = np.flatnonzero(batch.numpy("counted") & (left > 0))
+        if len(done):
+            left[done] -= 1
+            values = {"return": "episode_return", "length": "episode_length", "outcome": "outcome"}
+            row = {name: batch.numpy(source)[done].astype(float) for name, source in values.items()}
+            goals = batch.numpy("goals")[done]
+            row |= {name: goals[..., i].astype(float) for i, name in enumerate(batch.layout.goals)}
+            rows.append(row)
+    return {name: np.concatenate([r[name] for r in rows])[:episodes] for name in rows[0]}
+
+
+def interval(values: np.ndarray) -> dict[str, float]:
+    """Mean and 95% interval: Wilson's for shares, else the normal one."""
+    n, mean = len(values), float(values.mean())
+    if np.isin(values, (0.0, 1.0)).all():
+        z = 1.96
+        centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+        return {"mean": mean, "low": max(0.0, centre - half), "high": min(1.0, centre + half)}
+    half = 1.96 * float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else float("inf")
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def opponents(batch_game: Any, controllers: Mapping[str, Mapping[str, int]], against: str) -> list[tuple[str, dict[str, str]]]:
+    """Who plays whom: (role that is measured, role → bot for the others). 'self': all policies, every role measured."""
+    roles = [role.name for role in batch_game.roles]
+    if against == "self":
+        return [("", {})]
+    bot = against.removeprefix("bot:")
+    known = sorted({name for bots in controllers.values() for name in bots})
+    if not against.startswith("bot:") or bot not in known:
+        raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *(f'bot:{n}' for n in known)])}")
+    if len(roles) == 1:
+        seats = batch_game.roles[0]
+        if getattr(seats, "teams", 1) < 2:
+            return [] if bot != "random" else [("", {roles[0]: bot})]
+        return [(roles[0], {roles[0]: bot})]
+    return [
+        (role, {o: bot for o in roles if o != role}) for role in roles if all(bot in controllers[o] for o in roles if o != role)
+    ]
+
+
+def against_list(controllers: Mapping[str, Mapping[str, int]], wanted: tuple[str, ...], single: bool) -> list[str]:
+    """'bots' spelled out."""
+    out: list[str] = []
+    for name in wanted:
+        if name == "bots":
+            bots = dict.fromkeys(n for table in controllers.values() for n in table)
+            out += [] if single else [f"bot:{n}" for n in bots]
+        else:
+            out.append(name)
+    return list(dict.fromkeys(out))
+
+
+def evaluate(
+    make: Callable[[int], Any], policies: Mapping[str, Policy], against: str, episodes: int, seed: int, greedy: bool = False
+) -> dict[str, dict[str, float]]:
+    """Metrics with intervals. `make(num_envs)` gives a fresh batch on held-out seeds. Actions are sampled, or greedy."""
+    batch = make(min(episodes, MOST_ENVS))
+    metrics: dict[str, dict[str, float]] = {}
+    for policy in policies.values():
+        policy.eval()
+    for measured, bots in opponents(batch.game, batch.controllers, against):
+        players, shown = _seat(batch, policies, measured, bots, greedy)
+        batch.arrays["finished"][...] = True
+        batch.step()
+        batch.read_statistics()
+        result = play(batch, players, episodes, seed)
+        for role, agents in shown:
+            metrics |= _summary(batch, role, agents, result, several=len(batch.layout.seats) > 1)
+    return metrics
+
+
+def _seat(
+    batch: Any, policies: Mapping[str, Policy], measured: str, bots: Mapping[str, str], greedy: bool
+) -> tuple[list[Player], list]:
+    """Players for the agents that policies act for, and the (role, agents) to report."""
+    players, shown = [], []
+    for seats in batch.layout.seats:
+        agents, role = seats.agents, seats.role
+        batch.set_controller(role, "policy")
+        if role in bots and role == measured and seats.teams > 1:  # a symmetric game: the bot takes every other team
+            for team in range(1, seats.teams):
+                batch.set_controller(role, bots[role], team=team)
+            agents = slice(seats.start, seats.start + seats.count)
+        elif role in bots:
+            batch.set_controller(role, bots[role])
+            if measured:
+                continue
+            shown.append((role, agents))
+            continue
+        players.append(Player(policies[role], batch, agents, greedy))
+        if not measured or role == measured:
+            shown.append((role, agents))
+    return players, shown
+
+
+def _summary(
+    batch: Any, role: str, agents: slice, result: Mapping[str, np.ndarray], several: bool
+) -> dict[str, dict[str, float]]:
+    """Per episode the mean over the role's agents; a goal metric under its own name, the rest under role/name."""
+    out = {}
+    for name, values in result.items():
+        goal = batch.game.goal_metrics.get(name)
+        if goal is not None:
+            meant = [goal.roles] if isinstance(goal.roles, str) else goal.roles
+            if meant is not None and role not in meant:
+                continue
+        per_episode = values[:, agents].mean(1)
+        if name == "outcome":
+            if not values.any():
+                continue
+            name, per_episode = "win_rate", (values[:, agents] > 0).mean(1)
+        out[name if goal is not None or not several else f"{role}/{name}"] = interval(per_episode)
+    return out

@@ -1,0 +1,32 @@
+"""Policies from a checkpoint, without a trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ludus.policies.heads import action_space
+from ludus.policies.policy import Policy
+from ludus.train import checkpoint
+from ludus.train.run import Run, split_reference
+from ludus.train.sources import make_batch
+
+
+def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:
+    """Every role's policy on the CPU, and the layout they act in (with the step they are from)."""
+    folder, mark = split_reference(reference)
+    run = Run(folder)
+    step = checkpoint.find(run, mark)
+    manifest = checkpoint.read_manifest(run, step)
+    config = run.config()
+    config.device = "cpu"
+    layout = make_batch(config, 1, 0).layout
+    tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
+    policies = {}
+    for seats in layout.seats:
+        policy = Policy(len(layout.observation), action_space(layout, config.policy.state_dependent_std), config.policy)
+        mine = checkpoint.fit_layout(
+            checkpoint.split(tensors, seats.role), manifest["layout"], layout.describe(), f"{folder}@{step}"
+        )
+        policy.load_state_dict({n: t for n, t in mine.items() if not n.startswith("predictor.")})
+        policies[seats.role] = policy.eval()
+    return policies, {**layout.describe(), "step": step}

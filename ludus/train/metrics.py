@@ -1,0 +1,115 @@
+"""Names, units and meanings of what a run writes (docs/metrics.md is made from TABLE), and small tools to gather it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# pattern → (unit, meaning). ROLE, TERM, GOAL, PHASE, ENTRY and AGAINST stand for names.
+TABLE: dict[str, tuple[str, str]] = {
+    "progress/iteration": ("", "rollouts and updates so far"),
+    "progress/agent_steps": ("agent-steps", "valid decisions of learning agents so far"),
+    "progress/env_steps": ("steps", "steps of all envs so far"),
+    "progress/updates": ("", "optimizer steps so far"),
+    "progress/seconds": ("s", "wall-clock time of training so far, over all resumes"),
+    "progress/episodes": ("", "finished episodes so far"),
+    "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
+    "speed/share/PHASE": ("share", "share of the iteration's time: simulate, act, learn, evaluate, save, log"),
+    "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
+    "memory/resident_mb": ("MB", "resident memory of the process"),
+    "memory/buffer_mb": ("MB", "rollout buffers"),
+    "memory/gpu_allocated_mb": ("MB", "GPU memory in use"),
+    "memory/gpu_reserved_mb": ("MB", "GPU memory held"),
+    "episode/ROLE/return": ("reward", "mean return of finished episodes; also _std, _min, _max"),
+    "episode/ROLE/length": ("steps", "mean length"),
+    "episode/ROLE/episodes": ("", "episodes finished in this iteration (agents counted singly)"),
+    "episode/ROLE/term/TERM": ("raw", "mean sum of a reward term over an episode, before its weight"),
+    "episode/ROLE/won": ("share", "outcomes: won, lost, drawn, truncated"),
+    "goal/ROLE/GOAL": ("", "goal metric of finished training episodes"),
+    "ppo/ROLE/policy_loss": ("", "clipped surrogate loss"),
+    "ppo/ROLE/value_loss": ("", "half the squared error of the normalised value"),
+    "ppo/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),
+    "ppo/ROLE/entropy_share": ("share", "entropy over that of uniformly random actions"),
+    "ppo/ROLE/approx_kl": ("nats", "how far the policy moved from the one that acted, mean over updates"),
+    "ppo/ROLE/clip_fraction": ("share", "rows whose probability ratio left the clip range"),
+    "ppo/ROLE/explained_variance": ("share", "1: values predict returns; 0: no better than their mean"),
+    "ppo/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
+    "ppo/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
+    "ppo/ROLE/advantage_std": ("reward", "deviation of advantages"),
+    "ppo/ROLE/value_mean": ("reward", "mean value of valid rows"),
+    "ppo/ROLE/return_mean": ("reward", "mean value target"),
+    "ppo/ROLE/lr": ("", "learning rate"),
+    "ppo/ROLE/epochs_run": ("", "passes over the rollout before target_kl stopped them"),
+    "ppo/ROLE/invalid_share": ("share", "rows of the rollout that taught nothing: reset rows, the dead, the idle, bots"),
+    "ppo/ROLE/auxiliary_loss": ("", "error of the predicted next observation"),
+    "action/ROLE/ENTRY/mean": ("", "mean of a continuous action entry"),
+    "action/ROLE/ENTRY/std": ("", "its deviation"),
+    "action/ROLE/ENTRY/saturated": ("share", "rows beyond ±0.99"),
+    "action/ROLE/ENTRY/pressed": ("share", "rows in which a key is down"),
+    "action/ROLE/ENTRY/OPTION": ("share", "rows in which a choice takes this option"),
+    "eval/AGAINST/GOAL": ("", "goal metric on held-out seeds, sampled actions; also _low, _high (95%) and _greedy"),
+    "eval/AGAINST/ROLE/return": ("reward", "return on held-out seeds; also _low, _high and _greedy"),
+}
+
+
+def table_markdown() -> str:
+    """The page docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "What `metrics.jsonl` holds: one line per iteration, evaluations in the line of the iteration they follow.",
+        "This page is made from the table in `ludus/train/metrics.py`.",
+        "",
+        "| name | unit | meaning |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| `{name}` | {unit} | {meaning} |" for name, (unit, meaning) in TABLE.items()]
+    return "\n".join(lines) + "\n"
+
+
+class Clock:
+    """Time by phase within an iteration. A phase inside another is taken off the outer one."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._inner = 0.0
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        outer, self._inner = self._inner, 0.0
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            took = time.perf_counter() - start
+            self.seconds[phase] += took - self._inner
+            self._inner = outer + took
+
+    def take(self) -> dict[str, float]:
+        seconds, self.seconds = dict(self.seconds), defaultdict(float)
+        return seconds
+
+
+class Window:
+    """A rate over the last iterations: never cumulative, so that a slow-down shows."""
+
+    def __init__(self, length: int = 20) -> None:
+        self._marks: deque[tuple[float, int]] = deque(maxlen=length + 1)
+
+    def rate(self, count: int, now: float) -> float:
+        self._marks.append((now, count))
+        (then, before), (_, _) = self._marks[0], self._marks[-1]
+        return (count - before) / (now - then) if now > then else 0.0
+
+
+def resident_mb() -> float:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

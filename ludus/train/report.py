@@ -1,0 +1,92 @@
+"""report.html: one self-contained page with curves, reward breakdown and the config, from the run folder alone."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ludus.train.run import Run, write_atomically
+
+
+def write_report(run: Run) -> None:
+    """Draws what metrics.jsonl holds."""
+    lines = run.metrics()
+    sections = [("Training", _figures(lines)), ("Configuration", [_config_table(run)])]
+    body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
+    name = html.escape(run.path.name)
+    last = lines[-1] if lines else {}
+    summary = f"{last.get('progress/agent_steps', 0):,} agent-steps in {last.get('progress/seconds', 0):,.0f} s, {len(lines):,} iterations"
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
+<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1b1f24}}
+img{{max-width:100%;margin:.4rem 0}}table{{border-collapse:collapse}}td,th{{padding:.1rem .8rem .1rem 0;text-align:left}}
+td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#16181c;color:#dde}}img{{filter:invert(.88) hue-rotate(180deg)}}}}
+</style><h1>{name}</h1><p>{summary}</p>{body}</html>"""
+    write_atomically(run.path / "report.html", page)
+
+
+def _figures(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    groups = {
+        "Evaluation (held-out seeds, sampled actions)": lambda k: (
+            k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
+        ),
+        "Goal metrics while training": lambda k: k.startswith("goal/"),
+        "Return": lambda k: k.startswith("episode/") and k.endswith("/return"),
+        "Reward terms (sum per episode, before weights)": lambda k: "/term/" in k,
+        "Entropy share": lambda k: k.endswith("/entropy_share"),
+        "KL": lambda k: k.endswith("/approx_kl"),
+        "Explained variance": lambda k: k.endswith("/explained_variance"),
+        "Gradient norm": lambda k: k.endswith("/grad_norm"),
+        "Agent-steps per second": lambda k: k == "speed/agent_steps_per_s",
+        "Share of time": lambda k: k.startswith("speed/share/"),
+        "Resident memory (MB)": lambda k: k == "memory/resident_mb",
+    }
+    out = []
+    for title, chosen in groups.items():
+        names = sorted({k for line in lines for k in line if chosen(k)})
+        if names:
+            out.append(_figure(title, names, lines))
+    return out or ["<p>No iteration was finished.</p>"]
+
+
+def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> str:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    axes = figure.add_subplot()
+    for name in names:
+        points = [(line["progress/agent_steps"], line[name]) for line in lines if line.get(name) is not None]
+        if not points:
+            continue
+        x, y = zip(*points, strict=True)
+        label = name.removeprefix("eval/").removeprefix("episode/").removeprefix("ppo/").removeprefix("speed/share/")
+        axes.plot(x, y, label=label, linewidth=1.2, marker="." if len(points) < 30 else None)
+        low = [
+            (line["progress/agent_steps"], line[f"{name}_low"], line[f"{name}_high"])
+            for line in lines
+            if line.get(f"{name}_low") is not None
+        ]
+        if low and name.startswith("eval/"):
+            steps, lows, highs = zip(*low, strict=True)
+            axes.fill_between(steps, lows, highs, alpha=0.15)
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel("agent-steps", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(names) > 1:
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg")
+    image = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{image}">'
+
+
+def _config_table(run: Run) -> str:
+    data = run.read_json("config.json")
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td><td>{html.escape(data['origins'].get(name, ''))}</td></tr>"
+        for name, value in data["values"].items()
+    )
+    return f"<table>{rows}</table>"

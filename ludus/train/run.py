@@ -1,0 +1,187 @@
+"""The run folder: everything a run is, on disk. Logs are appended; checkpoints remember how long they were."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ludus import __version__
+from ludus.config import Config, flatten, unflatten
+from ludus.errors import LudusError, nearest
+
+LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "findings.jsonl", "matches.jsonl")
+
+
+def versions() -> dict[str, str]:
+    import numba
+    import numpy
+    import torch
+
+    return {
+        "ludus": __version__, "python": platform.python_version(), "torch": torch.__version__,
+        "numpy": numpy.__version__, "numba": numba.__version__, "machine": platform.processor() or platform.machine(),
+    }  # fmt: skip
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """The old content or the new one, never half of it."""
+    partial = path.with_name(path.name + ".tmp")
+    with open(partial, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def default_name(game: str) -> str:
+    return f"{game.replace(':', '-').replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def split_reference(reference: str) -> tuple[Path, str | None]:
+    """RUN, RUN@STEP or RUN@best as folder and mark."""
+    path, _, mark = reference.partition("@")
+    return Path(path), mark or None
+
+
+class Run:
+    """A run folder that exists."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if not (self.path / "config.json").exists():
+            runs = [p.parent.name for p in self.path.parent.glob("*/config.json")] if self.path.parent.exists() else []
+            raise LudusError(f"there is no run at {self.path}: {nearest(self.path.name, runs)}")
+        self._tensorboard: Any = None
+        self._files: dict[str, Any] = {}
+
+    @staticmethod
+    def refuse_existing(path: Path) -> None:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise LudusError(f"{path} exists already: a run is never overwritten; choose another --run, or `ludus resume {path}`")
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text())
+        except (OSError, json.JSONDecodeError) as error:
+            raise LudusError(f"{self.path / name} cannot be read: {error}") from None
+
+    def config(self) -> Config:
+        return unflatten(self.read_json("config.json")["values"])
+
+    def write_config(self, config: Config, origins: Mapping[str, str], extra: Mapping[str, Any] | None = None) -> None:
+        data = {"values": flatten(config), "origins": dict(origins), "versions": versions(), **(extra or {})}
+        write_atomically(self.path / "config.json", json.dumps(data, indent=1))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Every complete line of metrics.jsonl."""
+        return read_lines(self.path / "metrics.jsonl")
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    def append(self, log: str, text: str) -> None:
+        if log not in self._files:
+            self._files[log] = open(self.path / log, "a")  # noqa: SIM115 (closed in close)
+        self._files[log].write(text)
+
+    def append_json(self, log: str, record: Mapping[str, Any]) -> None:
+        self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
+
+    def tensorboard(self, record: Mapping[str, Any], step: int) -> None:
+        """All numbers of a record as one event."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [
+            Summary.Value(tag=name, simple_value=float(v))
+            for name, v in record.items()
+            if isinstance(v, int | float) and math.isfinite(v)
+        ]
+        self._events().add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+
+    def _events(self, purge_step: int | None = None) -> Any:
+        if self._tensorboard is None:
+            from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+            self._tensorboard = EventFileWriter(str(self.path))
+            if purge_step is not None:  # what an interrupted run logged beyond its checkpoint is dropped by TensorBoard
+                start = SessionLog(status=SessionLog.START)
+                self._tensorboard.add_event(Event(wall_time=time.time(), step=purge_step, session_log=start))
+        return self._tensorboard
+
+    def flush(self) -> None:
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        if self._tensorboard is not None:
+            self._tensorboard.flush()
+
+    def close(self) -> None:
+        self.flush()
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+            self._tensorboard = None
+
+    def offsets(self) -> dict[str, int]:
+        """How long each log is now."""
+        return {log: (self.path / log).stat().st_size for log in LOGS if (self.path / log).exists()}
+
+    def cut_back(self, offsets: Mapping[str, int], step: int, tensorboard: bool) -> None:
+        """Logs as they were at a checkpoint; what came after goes to discarded/."""
+        for log in LOGS:
+            path, keep = self.path / log, offsets.get(log, 0)
+            if not path.exists() or path.stat().st_size <= keep:
+                continue
+            folder = self.path / "discarded"
+            folder.mkdir(exist_ok=True)
+            with open(path, "r+b") as file:
+                file.seek(keep)
+                with open(folder / f"{step}-{log}", "ab") as tail:
+                    tail.write(file.read())
+                file.truncate(keep)
+                os.fsync(file.fileno())
+        if tensorboard:
+            self._events(purge_step=step)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """JSON lines; a line cut off in the middle (a run being written, or killed) is left out."""
+    records: list[dict[str, Any]] = []
+    if path.exists():
+        for line in path.read_text().splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                records.append(json.loads(line))
+    return records
+
+
+def remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,182 @@
+"""PPO on real rollouts: what acting stored is what learning recomputes; chunks; masks; switches."""
+
+import contextlib
+
+import pytest
+import torch
+
+from ludus.config import Config, PolicyConfig, PPOConfig, resolve
+from ludus.learn.ppo import PPO
+from ludus.policies.heads import Actions
+from ludus.sim import Batch
+from tests.sim.games import COUNTER, PURSUIT
+
+NOTHING = contextlib.nullcontext
+
+
+def make(game=PURSUIT, envs=6, memory="lstm", rollout=48, bptt=16, overrides=None, **learn):
+    config = Config(
+        game="pursuit", envs=envs, policy=PolicyConfig(hidden=(16,), memory=memory, memory_size=8),
+        learn=PPOConfig(rollout=rollout, bptt=bptt if memory == "lstm" else 1, minibatches=1, **learn),
+    )  # fmt: skip
+    torch.manual_seed(0)
+    batch = Batch(game, envs, seed=3, overrides=overrides or {"max_steps": 20})
+    return PPO(batch, resolve(config))
+
+
+def collect(ppo):
+    ppo.collect(lambda phase: NOTHING())
+    return ppo
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_learning_recomputes_what_acting_stored(memory):
+    """Log-probabilities, values and hidden states, over two rollouts with resets and deaths inside chunks."""
+    ppo = collect(collect(make(memory=memory)))
+    assert bool(ppo.roles["runner"].rollout.starts[1:].any())
+    for role in ppo.roles.values():
+        r = role.rollout
+        data = ppo.chunks(role, r.advantage, r.advantage)
+        output = role.policy(data["observation"], data["state"][0], data["starts"])
+        actions = Actions(data["raw"], data["binary"], data["choices"])
+        assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-4)
+        assert torch.allclose(role.policy.real_value(output.value), data["value"], atol=1e-4)
+
+
+def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
+    ppo = collect(make())
+    for role in ppo.roles.values():
+        r = role.rollout
+        state = r.state[0]
+        for t in range(r.reward.shape[0] - 1):
+            state = role.policy(r.observation[t : t + 1], state, r.starts[t : t + 1]).state
+            assert torch.allclose(state, r.state[t + 1], atol=1e-5)
+
+
+def test_the_memory_is_fresh_exactly_at_episode_starts():
+    """A reset row's observation is the first of an episode: the next action starts from zero, no other does."""
+    ppo = make(overrides={"max_steps": 10})
+    resets = []
+    for _ in range(2):
+        ppo.collect(lambda phase: NOTHING())
+        r = ppo.roles["chaser"].rollout
+        resets.append(r.starts.clone())
+        changed = make(overrides={"max_steps": 10}).roles["chaser"].policy
+        changed.load_state_dict(ppo.roles["chaser"].policy.state_dict())
+        for t in range(1, r.reward.shape[0]):
+            fresh = changed(r.observation[t : t + 1], torch.zeros_like(r.state[t]), r.starts[t : t + 1]).state
+            carried = changed(r.observation[t : t + 1], r.state[t], r.starts[t : t + 1]).state
+            same = torch.isclose(fresh, carried, atol=1e-6).all(-1)
+            assert torch.equal(same, r.starts[t])
+    assert resets[1].sum() >= 6
+
+
+def gradients(ppo, bptt):
+    role = ppo.roles["chaser"]
+    ppo.bptt = bptt
+    r = role.rollout
+    role.optimizer.zero_grad()
+    torch.manual_seed(1)
+    data = ppo.chunks(role, r.advantage, r.advantage + r.value[:-1])
+    ppo.loss(role, data, 0.2, 0.01).backward()
+    return {n: p.grad.clone() for n, p in role.policy.named_parameters() if p.grad is not None}
+
+
+def test_chunked_gradients_equal_full_ones_when_nothing_is_cut():
+    """Episodes of 15 steps plus their reset row are 16 rows: every chunk of 16 starts with an episode, so no gradient is lost."""
+    ppo = collect(make(game=COUNTER, rollout=48, overrides={"max_steps": 15}, envs=4, memory="lstm"))
+    role = next(iter(ppo.roles.values()))
+    ppo.roles = {"chaser": role}
+    assert role.rollout.starts[::16].all() and not role.rollout.starts[1:16].any()
+    role.rollout.advantage.normal_()
+    full, chunked = gradients(ppo, 48), gradients(ppo, 16)
+    for name in full:
+        assert torch.allclose(full[name], chunked[name], atol=1e-6), name
+    cut = gradients(ppo, 8)
+    assert any(not torch.allclose(full[n], cut[n], atol=1e-5) for n in full)
+
+
+def test_invalid_rows_change_nothing():
+    """Garbage in rows that are not valid leaves the loss and every gradient as they were."""
+    ppo = collect(make(memory="none", bptt=1))
+    role = ppo.roles["runner"]
+    r = role.rollout
+    assert 0 < r.valid.float().mean() < 1
+    role.name, ppo.roles = "chaser", {"chaser": role}
+    before = gradients(ppo, 1)
+    bad = ~r.valid
+    r.advantage[bad], r.log_prob[bad], r.raw[bad] = 1e6, -50.0, 3.0
+    r.observation[:-1][bad] = 7.0
+    after = gradients(ppo, 1)
+    for name in before:
+        assert torch.allclose(before[name], after[name], atol=1e-6), name
+
+
+def test_rows_of_bots_are_not_learned_from():
+    ppo = make(memory="none", bptt=1)
+    ppo.batch.set_controller("runner", "flee")
+    ppo.batch.reset()
+    collect(ppo)
+    assert not ppo.roles["runner"].rollout.valid.any() and ppo.roles["chaser"].rollout.valid.any()
+    before = {n: p.clone() for n, p in ppo.roles["runner"].policy.named_parameters()}
+    metrics = ppo.learn(0.0)
+    assert metrics["ppo/runner/epochs_run"] == 0
+    assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
+
+
+def test_every_parameter_learns():
+    for memory in ("none", "lstm"):
+        ppo = collect(make(memory=memory, bptt=16 if memory == "lstm" else 1))
+        before = {r: {n: p.clone() for n, p in role.policy.named_parameters()} for r, role in ppo.roles.items()}
+        ppo.learn(0.0)
+        for r, role in ppo.roles.items():
+            for n, p in role.policy.named_parameters():
+                assert not torch.equal(p, before[r][n]), f"{r}/{n} did not move"
+
+
+def test_kl_stop():
+    ppo = collect(make(memory="none", bptt=1, epochs=10, learning_rate=0.05, target_kl=1e-4))
+    assert ppo.learn(0.0)["ppo/chaser/epochs_run"] < 10
+    ppo = collect(make(memory="none", bptt=1, epochs=10, learning_rate=0.05))
+    assert ppo.learn(0.0)["ppo/chaser/epochs_run"] == 10
+
+
+def test_roles_have_their_own_hyperparameters_and_schedules():
+    ppo = make(memory="none", bptt=1, learning_rate="1e-3 -> 0", roles={"runner": {"learning_rate": 5e-4, "epochs": 1}})
+    collect(ppo)
+    metrics = ppo.learn(0.5)
+    assert metrics["ppo/chaser/lr"] == pytest.approx(5e-4) and metrics["ppo/runner/lr"] == 5e-4
+    assert metrics["ppo/chaser/epochs_run"] == 4 and metrics["ppo/runner/epochs_run"] == 1
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        dict(value_clip=1e-5), dict(recompute_advantages=True), dict(auxiliary=0.5), dict(burn_in=4), dict(accumulate=2),
+        dict(normalise_values=False), dict(value_learning_rate=1e-3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_switches_run_and_change_the_update(switch):
+    def weights(**learn):
+        ppo = collect(make(**learn))
+        torch.manual_seed(5)
+        ppo.learn(0.0)
+        return torch.cat([p.flatten() for p in ppo.roles["chaser"].policy.parameters()])
+
+    plain, changed = weights(), weights(**switch)
+    assert torch.isfinite(changed).all()
+    if "accumulate" not in switch:
+        assert not torch.equal(plain, changed)
+
+
+def test_recomputed_advantages_equal_the_first_ones_before_any_update():
+    ppo = collect(make())
+    role = ppo.roles["chaser"]
+    from ludus.learn.advantage import generalised_advantages
+
+    r = role.rollout
+    generalised_advantages(r.reward, r.value, r.terminated, r.truncated, 0.99, 0.95, r.advantage)
+    before = r.advantage.clone()
+    ppo.recompute(role, 0.99)
+    assert torch.allclose(before, r.advantage, atol=1e-4)
