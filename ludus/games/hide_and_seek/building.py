@@ -8,13 +8,13 @@ NEITHER, PLACE, REMOVE = 0, 1, 2
 BEFORE = 1e-3  # how far before the face it meets a new block's cell is looked for
 
 
-def aim(solid, position, facing, env, agent, world):
+def aim(solid, position, facing, env, agent, world, top):
     """The block an agent looks at within its reach: (distance, x, y, z), or y = -1."""
     x, y, z = position[env, agent, 0], position[env, agent, 1] + EYE, position[env, agent, 2]
     level = facing[env, agent, 2]
     return geometry.cast_columns(
-        solid, env, world, x, y, z, facing[env, agent, 0] * level, facing[env, agent, 3], facing[env, agent, 1] * level, REACH
-    )
+        solid, env, world, top, x, y, z, facing[env, agent, 0] * level, facing[env, agent, 3], facing[env, agent, 1] * level, REACH
+    )  # fmt: skip
 
 
 def cell_before(position, facing, env, agent, t):
@@ -47,7 +47,8 @@ def placeable(solid, position, alive, env, agents, world, x, y, z):
 
 @phase(lanes="agents", writes=("wish", "wish_at"))
 def intend(
-    env, agent, world, alive, idle, action_place, action_remove, places_left, removes_left, position, facing, solid, wish, wish_at
+    env, agent, world, alive, idle, action_place, action_remove, places_left, removes_left, position, facing, solid, top,
+    wish, wish_at,
 ):  # fmt: skip
     """What an agent wants to do, and where. Placing comes first if both keys are down."""
     wish[env, agent] = NEITHER
@@ -57,7 +58,7 @@ def intend(
     removing = action_remove[env, agent] and removes_left[env, agent] > 0
     if not placing and not removing:
         return
-    t, x, y, z = aim(solid, position, facing, env, agent, world)
+    t, x, y, z = aim(solid, position, facing, env, agent, world, top[env])
     if y < 0:
         return
     wish[env, agent] = PLACE if placing else REMOVE
@@ -68,9 +69,9 @@ def intend(
     wish_at[env, agent, 2] = z
 
 
-@phase(writes=("solid", "sight", "placed", "places_left", "removes_left", "edited"))
+@phase(writes=("solid", "sight", "placed", "places_left", "removes_left", "edited", "top"))
 def build(
-    env, agents, world, alive, position, wish, wish_at, solid, sight, placed, places_left, removes_left, edited
+    env, agents, world, alive, position, wish, wish_at, solid, sight, placed, places_left, removes_left, edited, top
 ):  # fmt: skip
     for agent in range(agents):
         if wish[env, agent] == NEITHER:
@@ -81,6 +82,7 @@ def build(
                 solid[env, x, z] |= 1 << y
                 sight[env, x, z] |= 1 << y
                 placed[env, x, z] |= 1 << y
+                top[env] = max(top[env], y + 1)
                 places_left[env, agent] -= 1
                 edited[env] = True
         elif y > 0 and (solid[env, x, z] >> y) & 1:

@@ -17,7 +17,7 @@ from ludus.games.hide_and_seek.observation import (
     SELF_AT,
 )
 from ludus.games.hide_and_seek.physics import STEEPEST, STEP_SECONDS
-from ludus.games.hide_and_seek.vision import RANGE, distance
+from ludus.games.hide_and_seek.vision import RANGE, distance, in_line
 from ludus.sim import float32, geometry, phase
 
 EDGE_RANGE = 16.0  # the world's edge is felt from here on
@@ -28,16 +28,19 @@ FORGOTTEN = 5.0  # seconds after which "a while ago" reads as never
 
 
 @phase(lanes="agents", writes=("held", "caught"))
-def hold(env, agent, agents, seekers, step, hide_steps, alive, visible, position, catch_distance, catch_seconds, held, caught):
-    """A hider that a seeker sees within reach is held; held without a break for long enough, it is caught."""
+def hold(
+    env, agent, seekers, world, step, hide_steps, alive, position, facing, pitch, sight, top, catch_distance, catch_seconds,
+    held, caught,
+):  # fmt: skip
+    """A hider within reach of a seeker and in line with its eye is held; held without a break for long enough, it is caught."""
     caught[env, agent] = False
     if agent < seekers or not alive[env, agent] or step[env] <= hide_steps[env]:
         held[env, agent] = 0.0
         return
     within = False
     for seeker in range(seekers):
-        if visible[env, seeker, agent] and distance(position, env, seeker, agent) <= catch_distance[env]:
-            within = True
+        near = distance(position, env, seeker, agent) <= catch_distance[env]
+        within = within or (near and in_line(sight, position, facing, pitch, env, seeker, agent, world, top[env], False))
     held[env, agent] = held[env, agent] + STEP_SECONDS if within else float32(0.0)
     caught[env, agent] = held[env, agent] >= catch_seconds[env] - 0.5 * STEP_SECONDS
 
@@ -205,12 +208,12 @@ def observe_others(
 
 @phase(lanes="agents", writes=("observation", "mask_jump", "mask_place", "mask_remove"))
 def observe_blocks(
-    env, agent, agents, world, alive, position, facing, solid, grounded, jump_wait, places_left, removes_left, observation,
+    env, agent, agents, world, alive, position, facing, solid, top, grounded, jump_wait, places_left, removes_left, observation,
     mask_jump, mask_place, mask_remove,
 ):  # fmt: skip
     """What could be done with blocks: 0 nothing here, a half if only the budget is missing, 1 if allowed."""
     can_place, can_remove = False, False
-    t, x, y, z = aim(solid, position, facing, env, agent, world)
+    t, x, y, z = aim(solid, position, facing, env, agent, world, top[env])
     if y >= 0:
         can_remove = y > 0
         x, y, z = cell_before(position, facing, env, agent, t)
@@ -221,7 +224,7 @@ def observe_blocks(
     observation[env, agent, BLOCKS_AT] = half_or_one(can_place, places_left[env, agent])
     observation[env, agent, BLOCKS_AT + 1] = half_or_one(can_remove, removes_left[env, agent])
     ahead, _, _, _ = geometry.cast_columns(
-        solid, env, world, position[env, agent, 0], position[env, agent, 1] + FEELER_HEIGHT, position[env, agent, 2],
+        solid, env, world, top[env], position[env, agent, 0], position[env, agent, 1] + FEELER_HEIGHT, position[env, agent, 2],
         facing[env, agent, 0], float32(0.0), facing[env, agent, 1], FEELER,
     )  # fmt: skip
     observation[env, agent, BLOCKS_AT + 2] = 1.0 - ahead / FEELER

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ludus.errors import LudusError
 from ludus.games.hide_and_seek import observation, terrain
+from ludus.games.hide_and_seek.bots import forget, hider, seeker
 from ludus.games.hide_and_seek.building import build, hand_out, intend
 from ludus.games.hide_and_seek.physics import SPAWN_APART, move, spawn, turn, wake
 from ludus.games.hide_and_seek.rules import (
@@ -38,10 +39,11 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
             f"of every {terrain.PER_AREA:.0f} columns: use fewer, at most {terrain.PER_AREA / 2:.0f} columns can be covered"
         )
     top = terrain.BASE + 1.12 * params["height_range"]
+    most = (terrain.HIGHEST_GROUND - terrain.BASE) / 1.12
     if top > terrain.HIGHEST_GROUND:
         raise LudusError(
             f"height_range={params['height_range']:g} raises the ground to layer {top:.0f}, beyond the "
-            f"{terrain.HIGHEST_GROUND} that leave room for trees in {terrain.LAYERS} layers: use at most {(terrain.HIGHEST_GROUND - terrain.BASE) / 1.12:.1f}"
+            f"{terrain.HIGHEST_GROUND} that leave room for trees in {terrain.LAYERS} layers: use at most {most:.1f}"
         )
     budget = agents * max(params["place_budget"], params["remove_budget"])
     if budget > world * world:
@@ -70,6 +72,7 @@ GAME = Game(
         placed=i32("world", "world"),
         ground=i8("world", "world"),
         plan=i8("world", "world"),
+        top=i32(),
         terrain=i32(),
         terrain_source=i32(),
         recipe=f32(terrain.RECIPE),
@@ -105,18 +108,23 @@ GAME = Game(
         held=f32("agents"),
         caught=flag("agents"),
         found=i32(),
+        # what the bots remember
+        bot_goal=f32("agents", 2),
+        bot_heading=f32("agents", 2),
+        bot_timer=i32("agents"),
+        bot_stuck=i32("agents"),
     ),
     params=dict(
         max_steps=Param(240, 2, 10_000, "steps until the hiders have won"),
         hide_steps=Param(36, 0, 1_000, "steps the seekers stand frozen and blind"),
-        seeker_speed=Param(5.0, 0.5, 10.0, "metres a second"),
+        seeker_speed=Param(5.2, 0.5, 10.0, "metres a second"),
         hider_speed=Param(4.3, 0.5, 10.0, "metres a second"),
         catch_distance=Param(2.0, 0.5, 5.0, "metres within which a visible hider is held"),
         catch_seconds=Param(0.5, 0.05, 3.0, "time held without a break until caught"),
         place_budget=Param(0, 0, 1_000, "blocks an agent may place in an episode"),
         remove_budget=Param(0, 0, 1_000, "blocks an agent may remove in an episode"),
         height_range=Param(5.0, 0.0, 24.0, "levels of hills"),
-        trees=Param(30.0, 0.0, 1024.0, "trees per 32x32 columns, on average"),
+        trees=Param(20.0, 0.0, 1024.0, "trees per 32x32 columns, on average"),
         boulders=Param(6.0, 0.0, 128.0, "boulders of 3x3 columns, two blocks high, per 32x32 columns"),
         walls=Param(6.0, 0.0, 128.0, "walls of 7 columns, two blocks high, per 32x32 columns"),
         terrain_mode=Param(terrain.BANK, 0, 2, "0: always first_terrain; 1: any of the bank; 2: a fresh one every episode"),
@@ -155,17 +163,20 @@ GAME = Game(
         terrain.choose_terrain,
         terrain.plan_terrain,
         terrain.raise_terrain,
+        terrain.find_top,
         hand_out,
         spawn,
         wake,
         release,
         count_again,
+        forget,
         see,
         look,
         observe_self,
         observe_others,
         observe_blocks,
     ],
+    bots=dict(seeker=[seeker], hider=[hider]),
     check=check,
     presets=dict(
         original=dict(seeker_speed=6.5, trees=6.0, boulders=0.0, walls=0.0),

@@ -44,7 +44,7 @@ def ground_height(key, x, z, height_range):
         n += weight * geometry.simplex2(key + uint64(octave), scale * float32(x), scale * float32(z))
         scale *= 2.0
         weight *= 0.5
-    h = geometry.floor(BASE + height_range * (n + 1.0) / 2.0)
+    h = geometry.floor_int(BASE + height_range * (n + 1.0) / 2.0)
     return min(max(h, 1), HIGHEST_GROUND)
 
 
@@ -204,3 +204,17 @@ def raise_terrain(env, x, world, terrain_source, bank_solid, bank_sight, ground,
             all_blocks, opaque = column_masks(ground, plan, env, x, z, world)
             solid[env, x, z] = all_blocks
             sight[env, x, z] = opaque
+
+
+@phase(writes="top")
+def find_top(env, world, terrain_source, solid, top):
+    """The first layer without any block: rays that climb past it meet nothing more."""
+    if terrain_source[env] == KEEP:
+        return
+    every = 0
+    for x in range(world):
+        for z in range(world):
+            every |= solid[env, x, z]
+    top[env] = 0
+    while every >> top[env]:
+        top[env] += 1

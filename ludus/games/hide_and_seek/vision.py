@@ -37,12 +37,12 @@ def blind(agent, seekers, step, hide_steps):
     return agent < seekers and step < hide_steps
 
 
-def clear_line(sight, env, world, x, y, z, to_x, to_y, to_z):
+def clear_line(sight, env, world, top, x, y, z, to_x, to_y, to_z):
     dx, dy, dz = to_x - x, to_y - y, to_z - z
     length = math.sqrt(dx * dx + dy * dy + dz * dz)
     if length < 1e-3:
         return True
-    t, _, _, _ = geometry.cast_columns(sight, env, world, x, y, z, dx / length, dy / length, dz / length, length)
+    t, _, _, _ = geometry.cast_columns(sight, env, world, top, x, y, z, dx / length, dy / length, dz / length, length)
     return t >= length
 
 
@@ -57,18 +57,17 @@ def in_view(facing, env, agent, pitch, dx, dy, dz):
     return abs(math.atan2(dy, math.sqrt(dx * dx + dz * dz)) - pitch) <= EDGE_UP
 
 
-def sees(sight, position, facing, pitch, env, agent, other, world):
-    """Does the agent see the other's head or chest from where it stands?"""
+def in_line(sight, position, facing, pitch, env, agent, other, world, top, looking):
+    """Is the line from the agent's eye to the other's head or chest clear (and, when `looking`, inside its view)?"""
     x, y, z = position[env, agent, 0], position[env, agent, 1] + EYE, position[env, agent, 2]
-    to_x, to_y, to_z = position[env, other, 0], position[env, other, 1], position[env, other, 2]
-    up = pitch[env, agent]
-    if in_view(facing, env, agent, up, to_x - x, to_y + EYE - y, to_z - z) and clear_line(
-        sight, env, world, x, y, z, to_x, to_y + EYE, to_z
-    ):
-        return True
-    return in_view(facing, env, agent, up, to_x - x, to_y + CHEST - y, to_z - z) and clear_line(
-        sight, env, world, x, y, z, to_x, to_y + CHEST, to_z
-    )
+    to_x, to_z = position[env, other, 0], position[env, other, 2]
+    for part in range(2):
+        to_y = position[env, other, 1] + (EYE if part == 0 else CHEST)
+        if looking and not in_view(facing, env, agent, pitch[env, agent], to_x - x, to_y - y, to_z - z):
+            continue
+        if clear_line(sight, env, world, top, x, y, z, to_x, to_y, to_z):
+            return True
+    return False
 
 
 def distance(position, env, a, b):
@@ -80,7 +79,7 @@ def distance(position, env, a, b):
 
 @phase(lanes="agents", writes=("visible", "nearest", "seen_at", "seen_ago"))
 def see(
-    env, agent, agents, seekers, world, step, hide_steps, alive, position, facing, pitch, sight, visible, nearest, seen_at,
+    env, agent, agents, seekers, world, step, hide_steps, alive, position, facing, pitch, sight, top, visible, nearest, seen_at,
     seen_ago,
 ):  # fmt: skip
     """Which opponents are visible, which of them is nearest (-1: none), and where one was seen last."""
@@ -94,7 +93,7 @@ def see(
     for other in range(agents):
         visible[env, agent, other] = False
         if able and alive[env, other] and opponents(agent, other, seekers):
-            visible[env, agent, other] = sees(sight, position, facing, pitch, env, agent, other, world)
+            visible[env, agent, other] = in_line(sight, position, facing, pitch, env, agent, other, world, top[env], True)
             if visible[env, agent, other] and distance(position, env, agent, other) < closest:
                 closest = distance(position, env, agent, other)
                 nearest[env, agent] = other
@@ -115,7 +114,7 @@ def body_distance(position, env, other, x, y, z, dx, dy, dz):
 
 @phase(lanes=("agents", "rays"), writes="observation")
 def look(
-    env, agent, ray, agents, seekers, world, step, hide_steps, alive, position, facing, solid, sight, placed, ground, plan,
+    env, agent, ray, agents, seekers, world, step, hide_steps, alive, position, facing, solid, sight, top, placed, ground, plan,
     observation,
 ):  # fmt: skip
     """One ray: how far it goes, and what it meets."""
@@ -129,7 +128,9 @@ def look(
     level = facing[env, agent, 2] * PITCH_COS[row] - facing[env, agent, 3] * PITCH_SIN[row]
     dy = facing[env, agent, 3] * PITCH_COS[row] + facing[env, agent, 2] * PITCH_SIN[row]
     x, y, z = position[env, agent, 0], position[env, agent, 1] + EYE, position[env, agent, 2]
-    t, hit_x, hit_y, hit_z = geometry.cast_columns(sight, env, world, x, y, z, ahead_x * level, dy, ahead_z * level, RANGE)
+    t, hit_x, hit_y, hit_z = geometry.cast_columns(
+        sight, env, world, top[env], x, y, z, ahead_x * level, dy, ahead_z * level, RANGE
+    )
     kind = float32(0.0)
     if hit_y >= 0:
         kind = KIND_BLOCK * float32(block_kind(solid, sight, placed, ground, plan, env, hit_x, hit_y, hit_z))
