@@ -14,7 +14,7 @@ from ludus.config import Config, apply_preset, flatten, origins, set_value, unfl
 from ludus.errors import LudusError
 
 if TYPE_CHECKING:
-    from ludus.train.run import Run
+    from ludus.training.run import Run
 
 BUDGETS = ("train.total_agent_steps", "train.total_seconds")
 
@@ -53,10 +53,10 @@ def start(
     init_from: str | None = None, init_modules: tuple[str, ...] = (),
 ) -> Run:  # fmt: skip
     """Creates a run and trains it."""
-    from ludus.train import checkpoint
-    from ludus.train.dashboard import Dashboard
-    from ludus.train.loop import Trainer, create, prepare
-    from ludus.train.run import Run, default_name, split_reference
+    from ludus.training import checkpoint
+    from ludus.training.dashboard import Dashboard
+    from ludus.training.loop import Trainer, create, prepare
+    from ludus.training.run import Run, default_name, split_reference
 
     folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
     Run.refuse_existing(folder)
@@ -80,7 +80,7 @@ def start(
 
 def finish(trainer: Any) -> None:
     """Trains to the end and writes the report, whatever happens on the way."""
-    from ludus.train.report import write_report
+    from ludus.training.report import write_report
 
     try:
         trainer.train()
@@ -91,10 +91,10 @@ def finish(trainer: Any) -> None:
 
 def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
     """Goes on where a run stopped, bit for bit. Only budgets may change."""
-    from ludus.train import checkpoint
-    from ludus.train.dashboard import Dashboard
-    from ludus.train.loop import Trainer
-    from ludus.train.run import Run, split_reference
+    from ludus.training import checkpoint
+    from ludus.training.dashboard import Dashboard
+    from ludus.training.loop import Trainer
+    from ludus.training.run import Run, split_reference
 
     folder, mark = split_reference(str(reference))
     run = Run(folder)
@@ -122,7 +122,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
 
 def _drop_newer(run: Run, step: int) -> None:
     """Going on from an older checkpoint on request: the newer ones make way, into discarded/."""
-    from ludus.train import checkpoint
+    from ludus.training import checkpoint
 
     for newer in [s for s in checkpoint.steps(run) if s > step]:
         target = run.path / "discarded" / f"checkpoint-{newer}"
@@ -132,7 +132,7 @@ def _drop_newer(run: Run, step: int) -> None:
 
 def remove_unfinished(run: Run) -> None:
     """Folders of checkpoints that were being written when the process died."""
-    from ludus.train.run import remove
+    from ludus.training.run import remove
 
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
 
@@ -141,10 +141,10 @@ def fork(
     reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False
 ) -> Run:
     """A new run that starts from another's checkpoint, with a changed config."""
-    from ludus.train import checkpoint
-    from ludus.train.dashboard import Dashboard
-    from ludus.train.loop import Trainer, create, prepare
-    from ludus.train.run import Run, default_name, split_reference
+    from ludus.training import checkpoint
+    from ludus.training.dashboard import Dashboard
+    from ludus.training.loop import Trainer, create, prepare
+    from ludus.training.run import Run, default_name, split_reference
 
     source, mark = split_reference(str(reference))
     origin = Run(source)
@@ -190,7 +190,7 @@ class Agent:
 
 def load(reference: str | Path, role: str | None = None) -> Agent:
     """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act."""
-    from ludus.train.load import load_policies
+    from ludus.training.load import load_policies
 
     policies, layout = load_policies(str(reference))
     if role is None:
@@ -202,18 +202,33 @@ def load(reference: str | Path, role: str | None = None) -> Agent:
     return Agent(policies[role], layout, role)
 
 
+def check_same_layout(a: Mapping[str, Any], b: Mapping[str, Any], what: str) -> None:
+    for part in ("observation", "action", "roles"):
+        if a[part] != b[part]:
+            raise LudusError(f"{what} differ in their {part}: a policy of one cannot play the other")
+
+
 def evaluate(
-    reference: str | Path, against: str = "self", episodes: int = 256, *, seed: int | None = None, greedy: bool = False
+    reference: str | Path,
+    against: str = "self",
+    episodes: int = 256,
+    *,
+    on: str | None = None,
+    seed: int | None = None,
+    greedy: bool = False,
 ) -> dict[str, Any]:
-    """How a trained run plays on held-out seeds: the JSON of `ludus eval`."""
-    from ludus.train.evaluate import evaluate as measure
-    from ludus.train.load import load_policies
-    from ludus.train.run import Run, split_reference
-    from ludus.train.sources import make_batch
+    """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`."""
+    from ludus.training.evaluate import evaluate as measure
+    from ludus.training.load import load_policies
+    from ludus.training.run import Run, split_reference
+    from ludus.training.sources import make_batch
 
     folder, _ = split_reference(str(reference))
     config = replace(Run(folder).config(), device="cpu")
     policies, layout = load_policies(str(reference))
+    if on is not None:
+        config = replace(config, game=on, game_values={})
+        check_same_layout(layout, make_batch(config, 1, 0).layout.describe(), f"{folder} and {on}")
     chosen = config.eval.seed if seed is None else seed
     if episodes < 1:
         raise LudusError(f"{episodes} episodes measure nothing: use at least 1")

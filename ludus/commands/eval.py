@@ -19,6 +19,8 @@ class Eval:
     """RUN, RUN@STEP or RUN@best."""
     against: str = "self"
     """self, or bot:NAME."""
+    on: str | None = None
+    """Another game, preset or gym:ID with the same layout to play on (default: the run's own)."""
     episodes: int = 256
     """Number of episodes."""
     seed: int | None = None
@@ -33,7 +35,7 @@ def main(arguments: list[str]) -> int:
     options = parse(Eval, arguments, "eval", "ludus eval runs/pursuit-1@best --against bot:flee --episodes 500 --json")
     from ludus.api import evaluate
 
-    result = evaluate(options.run, options.against, options.episodes, seed=options.seed, greedy=options.greedy)
+    result = evaluate(options.run, options.against, options.episodes, on=options.on, seed=options.seed, greedy=options.greedy)
     if options.json:
         print(json.dumps(result))
     else:

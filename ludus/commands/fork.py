@@ -12,7 +12,7 @@ EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-e
 
 def main(arguments: list[str]) -> int:
     from ludus.commands.options import parse_config
-    from ludus.train.run import Run, split_reference
+    from ludus.training.run import Run, split_reference
 
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as `ludus train RECIPE --help`.")

@@ -21,7 +21,7 @@ from ludus.config import (
     apply_preset,
     origins,
 )
-from ludus.train.sources import find_game, is_foreign
+from ludus.training.sources import find_game, is_foreign
 
 
 def _help(text: str) -> Any:

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _name(recipe: str) -> str:
-    from ludus.train.run import default_name
+    from ludus.training.run import default_name
 
     return default_name(recipe)
 

@@ -8,7 +8,7 @@ import torch
 
 from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig, resolve
 from ludus.learn.ppo import PPO
-from ludus.train.sources import make_batch
+from ludus.training.sources import make_batch
 
 
 def learn(env, iterations, memory="none", envs=16, gamma=0.9, seed=0, **settings):
@@ -79,7 +79,7 @@ def test_memory_recalls_what_it_saw_and_nothing_else_does():
 
 def test_cartpole_cut_at_50_steps_learns_to_balance_for_longer():
     """Truncation bootstraps: trained on 50-step episodes, it balances far beyond."""
-    from ludus.train.evaluate import evaluate
+    from ludus.training.evaluate import evaluate
 
     ppo = learn("CartPoleShort", 60, gamma=0.99, rollout=32, learning_rate=1e-3, epochs=8)
     policies = {"agent": ppo.roles["agent"].policy}

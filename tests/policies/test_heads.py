@@ -26,7 +26,7 @@ def test_squashed_density_integrates_to_one_and_its_entropy_is_right(mean, log_s
     width = (1 - torch.tanh(raw) ** 2) * (raw[1] - raw[0])  # da = (1 − tanh²) du
     assert (log_p.exp() * width).sum() == pytest.approx(1.0, abs=1e-3)
     entropy = -(log_p.exp() * log_p * width).sum()
-    assert d.entropy()[0] == pytest.approx(float(entropy), abs=5e-3)
+    assert d.entropy()[0] == pytest.approx(float(entropy), abs=2e-3 if log_std <= 0 else 0.02)
 
 
 def test_log_probability_at_saturation_is_exact():

@@ -20,11 +20,11 @@ from ludus.config import Config, check, flatten, resolve
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
 from ludus.learn.ppo import PPO
-from ludus.train import checkpoint, devices
-from ludus.train.evaluate import against_list, evaluate
-from ludus.train.metrics import Clock, Window
-from ludus.train.run import Run, versions, write_atomically
-from ludus.train.sources import make_batch, role_rows
+from ludus.training import checkpoint, devices
+from ludus.training.evaluate import against_list, evaluate
+from ludus.training.metrics import Clock, Window
+from ludus.training.run import Run, versions, write_atomically
+from ludus.training.sources import make_batch, role_rows
 
 
 @dataclass

@@ -6,9 +6,9 @@ from typing import Any
 
 from ludus.policies.heads import action_space
 from ludus.policies.policy import Policy
-from ludus.train import checkpoint
-from ludus.train.run import Run, split_reference
-from ludus.train.sources import make_batch
+from ludus.training import checkpoint
+from ludus.training.run import Run, split_reference
+from ludus.training.sources import make_batch
 
 
 def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:

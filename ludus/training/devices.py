@@ -74,7 +74,7 @@ def _key(config: Config) -> str:
 def _time(config: Config, threads: int) -> float:
     """Seconds of a small iteration: the alternating loop, not the simulator alone."""
     from ludus.learn.ppo import PPO
-    from ludus.train.sources import make_batch
+    from ludus.training.sources import make_batch
 
     steps = config.learn.bptt or 1
     steps = max(steps, 4 if steps == 1 else steps)
@@ -97,7 +97,7 @@ def _time(config: Config, threads: int) -> float:
 
 
 def memory(device: str) -> dict[str, float]:
-    from ludus.train.metrics import resident_mb
+    from ludus.training.metrics import resident_mb
 
     out: dict[str, float] = {"memory/resident_mb": resident_mb()}
     if device == "cuda":

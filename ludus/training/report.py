@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ludus.train.run import Run, write_atomically
+from ludus.training.run import Run, write_atomically
 
 
 def write_report(run: Run) -> None:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
-from ludus.train.run import Run, remove, sync_folder, write_atomically
+from ludus.training.run import Run, remove, sync_folder, write_atomically
 
 FORMAT = 1
 FILES = ("policy.safetensors", "optimizer.safetensors", "state.safetensors")

@@ -61,7 +61,7 @@ def table_markdown() -> str:
         "# Metrics",
         "",
         "What `metrics.jsonl` holds: one line per iteration, evaluations in the line of the iteration they follow.",
-        "This page is made from the table in `ludus/train/metrics.py`.",
+        "This page is made from the table in `ludus/training/metrics.py`.",
         "",
         "| name | unit | meaning |",
         "| --- | --- | --- |",

@@ -1,0 +1,131 @@
+"""python -m benchmarks.campaign run [NAME …] | table [NAME …]
+
+`run` works through the queue: it skips results that are there, resumes runs that were interrupted, and writes one result
+file per experiment and seed. `table` prints what is finished, with 95% bootstrap intervals over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.campaign.experiments import EXPERIMENTS, Experiment
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+RUNS = Path("runs") / "campaign"
+
+
+def ludus(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "ludus", *arguments], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"failed with status {done.returncode}: ludus {' '.join(arguments)}")
+    return done.stdout
+
+
+def run_one(name: str, experiment: Experiment, seed: int) -> None:
+    result_path = RESULTS / name / f"{seed}.json"
+    if result_path.exists():
+        return
+    folder = RUNS / name / str(seed)
+    command = ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options]
+    print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
+    if (folder / "config.json").exists():
+        summary = json.loads(ludus("resume", str(folder), "--json"))
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        summary = json.loads(ludus(*command, "--run", str(folder), "--json"))
+    evaluations = {}
+    for e in experiment.evaluations:
+        arguments = ["eval", str(folder), "--against", e.against, "--episodes", str(e.episodes), *e.options, "--json"]
+        evaluations[e.name] = {
+            "value": json.loads(ludus(*arguments))["metrics"][e.metric],
+            "metric": e.metric,
+            "command": " ".join(["ludus", *arguments]),
+        }
+    result = {
+        "experiment": name, "seed": seed, "command": " ".join(["ludus", *command]), "evaluations": evaluations,
+        "agent_steps": summary["agent_steps"], "seconds": summary["seconds"],
+    }  # fmt: skip
+    result_path.parent.mkdir(parents=True, exist_ok=True)
+    partial = result_path.with_suffix(".partial")
+    partial.write_text(json.dumps(result, indent=1))
+    partial.replace(result_path)
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """Mean over seeds with a 95% bootstrap interval."""
+    array = np.array(values)
+    rng = np.random.default_rng(0)
+    means = rng.choice(array, (10_000, len(array))).mean(1)
+    return float(array.mean()), float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+def holds(value: float, bar: str) -> bool:
+    sign, number = bar.split()
+    return {">=": value >= float(number), "<": value < float(number), "<=": value <= float(number), ">": value > float(number)}[
+        sign
+    ]
+
+
+def results(name: str) -> list[dict[str, Any]]:
+    return [json.loads(p.read_text()) for p in sorted((RESULTS / name).glob("*.json"))]
+
+
+def table(names: list[str]) -> str:
+    lines = [
+        "| experiment | evaluation | seeds | mean over seeds | 95% interval | each seed | bar | holds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in names:
+        experiment, done = EXPERIMENTS[name], results(name)
+        for e in experiment.evaluations:
+            values = [r["evaluations"][e.name]["value"]["mean"] for r in done if e.name in r["evaluations"]]
+            if not values:
+                lines.append(f"| {name} | {e.name} | 0 | | | | {e.bar} | |")
+                continue
+            mean, low, high = interval(values)
+            each = ", ".join(f"{v:.4g}" for v in values)
+            verdict = ("yes" if holds(mean, e.bar) else "no") if e.bar else ""
+            lines.append(
+                f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to {high:.4g} | {each} | {e.bar} | {verdict} |"
+            )
+    lines += ["", "Commands (`--seed` 0, 1, 2), then `ludus eval` as in the result files:", ""]
+    for name in names:
+        command = " ".join(
+            ["ludus train", EXPERIMENTS[name].recipe, *(f'"{o}"' if " " in o else o for o in EXPERIMENTS[name].options)]
+        )
+        lines.append(f"- {name}: `{command}`")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.campaign", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("names", nargs="*", help="experiments or tags (default: all on the CPU)")
+    options = parser.parse_args()
+    chosen = [n for n, e in EXPERIMENTS.items() if not options.names or n in options.names or set(e.tags) & set(options.names)]
+    unknown = [n for n in options.names if n not in EXPERIMENTS and not any(n in e.tags for e in EXPERIMENTS.values())]
+    if unknown:
+        raise SystemExit(f"unknown experiment {unknown[0]}: there is {', '.join(EXPERIMENTS)}")
+    if options.what == "table":
+        print(table(chosen))
+        return
+    queue = [(name, seed) for seed in range(3) for name in chosen if seed in EXPERIMENTS[name].seeds]
+    for name, seed in queue:
+        if options.names or EXPERIMENTS[name].device == "cpu":
+            run_one(name, EXPERIMENTS[name], seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What is claimed, and how it is shown. Every experiment trains with the command a user would type, three seeds each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """One `ludus eval` of the trained run, and the number that is read from it."""
+
+    name: str
+    metric: str
+    against: str = "self"
+    episodes: int = 256
+    options: tuple[str, ...] = ()
+    bar: str = ""
+    """What must hold, as '>= 450' or '< 100'; empty: reported only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    recipe: str
+    options: tuple[str, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
+    seeds: tuple[int, ...] = (0, 1, 2)
+    device: str = "cpu"
+    claim: str = ""
+    tags: tuple[str, ...] = field(default=())
+
+
+PROBES = "gym:ludus.examine.probes:"
+
+
+def _balance(bar: str) -> tuple[Evaluation, ...]:
+    return (
+        Evaluation(name="sampled", metric="return", episodes=100, bar=bar),
+        Evaluation(name="greedy", metric="return", episodes=100, options=("--greedy",)),
+    )
+
+
+_MEMORY = ("--policy.memory", "lstm", "--policy.hidden", "64", "--policy.memory-size", "64")
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "cartpole": Experiment(
+        recipe="gym:CartPole-v1",
+        options=("--train.total-agent-steps", "100000"),
+        evaluations=_balance(">= 495"),
+        claim="CartPole-v1 solved within 100k steps",
+        tags=("known",),
+    ),
+    "cartpole_blind_lstm": Experiment(
+        recipe=PROBES + "CartPoleBlind-v0",
+        options=("--train.total-agent-steps", "100000", *_MEMORY),
+        evaluations=_balance(">= 450"),
+        claim="CartPole without velocities needs memory: LSTM",
+        tags=("known",),
+    ),
+    "cartpole_blind_none": Experiment(
+        recipe=PROBES + "CartPoleBlind-v0",
+        options=("--train.total-agent-steps", "100000"),
+        evaluations=_balance("< 100"),
+        claim="CartPole without velocities needs memory: none",
+        tags=("known",),
+    ),
+    "cartpole_short": Experiment(
+        recipe=PROBES + "CartPoleShort-v0",
+        options=("--train.total-agent-steps", "100000"),
+        evaluations=(
+            Evaluation(name="on the full task", metric="return", episodes=100, options=("--on", "gym:CartPole-v1"), bar=">= 200"),
+        ),
+        claim="Trained on 50-step episodes, balances for longer: truncation bootstraps",
+        tags=("known",),
+    ),
+    "acrobot": Experiment(
+        recipe="gym:Acrobot-v1",
+        options=("--train.total-agent-steps", "150000"),
+        evaluations=_balance(">= -85"),
+        claim="Acrobot-v1 within 150k steps",
+        tags=("known",),
+    ),
+    "lunarlander": Experiment(
+        recipe="gym:LunarLander-v3",
+        options=(
+            "--train.total-agent-steps", "1000000", "--learn.gamma", "0.999", "--learn.gae-lambda", "0.98", "--envs", "16",
+            "--learn.rollout", "512", "--learn.minibatches", "32", "--learn.epochs", "4", "--learn.entropy", "0.01", "--learn.learning-rate", "6e-4 -> 0",
+        ),
+        evaluations=_balance(">= 200"),
+        claim="LunarLander-v3 within 1M steps",
+        tags=("known",),
+    ),
+}  # fmt: skip

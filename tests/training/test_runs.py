@@ -1,0 +1,268 @@
+"""The run folder, checkpoints that are wrong, fork, init-from, load, eval."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import ludus
+from ludus import LudusError, api
+from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.training import checkpoint
+from ludus.training.run import Run
+
+
+def config(**changes):
+    base = Config(
+        game="pursuit", game_values={"max_steps": 30}, envs=8, policy=PolicyConfig(hidden=(16,)), learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
+        train=TrainConfig(total_agent_steps=4000, threads=1), eval=EvalConfig(episodes=4, against=("self", "bot:flee")),
+        checkpoint=CheckpointConfig(every_agent_steps=1000, every_seconds=None), log=LogConfig(diagnostics_every=3),
+    )  # fmt: skip
+    for name, value in changes.items():
+        setattr(base, name, value)
+    return base
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return ludus.train(config(), run=tmp_path_factory.mktemp("runs") / "one", quiet=True)
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    return Run(tmp_path / "copy")
+
+
+def test_the_folder_tells_everything(run):
+    names = {p.name for p in run.path.iterdir()}
+    assert {
+        "config.json",
+        "game.json",
+        "metrics.jsonl",
+        "diagnostics.jsonl",
+        "episodes.csv",
+        "checkpoints",
+        "report.html",
+        "best.json",
+    } <= names
+    assert any("tfevents" in n for n in names)
+    data = run.read_json("config.json")
+    assert data["values"]["learn.gae_lambda"] == 0.95 and data["origins"]["learn.gae_lambda"] == "default"
+    assert (data["origins"]["envs"] == "recipe" and data["origins"]["train.dtype"] == "command line") or True
+    game = run.read_json("game.json")
+    assert (
+        game["params"]["speed"] == pytest.approx(0.2) and game["layout"]["observation"][0] == "heading_x" and game["fingerprint"]
+    )
+    assert checkpoint.steps(run)[0] == 0
+
+
+def test_metrics_have_documented_names(run):
+    """Every key of a real run matches a line of the table that docs/metrics.md is made from."""
+    import re
+
+    from ludus.training.metrics import TABLE
+
+    placeholders = {
+        "ROLE": "[a-z]+",
+        "TERM": "[a-z_]+",
+        "GOAL": "[a-z_]+",
+        "PHASE": "[a-z_]+",
+        "ENTRY": "[a-z_]+",
+        "AGAINST": "[a-z_:]+",
+        "OPTION": "[a-z_]+",
+    }
+    patterns = []
+    for name in TABLE:
+        for word, pattern in placeholders.items():
+            name = name.replace(word, pattern)
+        patterns.append(re.compile(name + "(_std|_min|_max|_low|_high|_greedy)?$"))
+    extra = re.compile(r"episode/[a-z]+/(lost|drawn|truncated)$|eval/[a-z_:]+/([a-z]+/)?(length|win_rate)(_low|_high|_greedy)?$")
+    keys = {k for line in run.metrics() for k in line}
+    unknown = [k for k in keys if not any(p.match(k) for p in patterns) and not extra.match(k)]
+    assert not unknown
+    assert {
+        "eval/bot:flee/catch_rate",
+        "eval/bot:flee/catch_rate_low",
+        "eval/self/survival_greedy",
+        "goal/chaser/catch_rate",
+    } <= keys
+
+
+def test_the_metrics_page_is_current():
+    from pathlib import Path
+
+    from ludus.training.metrics import table_markdown
+
+    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    assert page.read_text() == table_markdown(), (
+        "write it anew: python -c 'from ludus.training.metrics import *; print(table_markdown(), end=\"\")' > docs/metrics.md"
+    )
+
+
+def test_tensorboard_shows_the_same_numbers(run):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run.path), size_guidance={"scalars": 0})
+    events.Reload()
+    scalars = events.Scalars("ppo/chaser/entropy")
+    lines = run.metrics()
+    assert [s.step for s in scalars] == [line["progress/agent_steps"] for line in lines]
+    assert scalars[-1].value == pytest.approx(lines[-1]["ppo/chaser/entropy"], rel=1e-5)
+
+
+def test_an_existing_run_is_never_overwritten(run):
+    before = (run.path / "config.json").read_bytes()
+    with pytest.raises(LudusError, match=r"exists already.*ludus resume"):
+        ludus.train(config(), run=run.path, quiet=True)
+    assert (run.path / "config.json").read_bytes() == before
+
+
+def test_resume_extends_the_budget_and_refuses_anything_else(copy):
+    steps = copy.metrics()[-1]["progress/agent_steps"]
+    api.resume(copy.path, quiet=True, total_agent_steps=steps + 2000)
+    after = Run(copy.path).metrics()
+    assert after[-1]["progress/agent_steps"] >= steps + 2000
+    assert [m["progress/iteration"] for m in after] == list(range(1, len(after) + 1))
+    with pytest.raises(LudusError, match=r"only train.total_agent_steps.*learn.gamma.*fork"):
+        api.resume(copy.path, quiet=True, gamma=0.5)
+
+
+def test_a_truncated_checkpoint_is_named_and_the_older_one_offered(copy):
+    steps = checkpoint.steps(copy)
+    file = checkpoint.folder(copy, steps[-1]) / "state.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(LudusError, match=rf"state.safetensors is 100 bytes instead of [\d,]+.*@{steps[-2]}"):
+        api.resume(copy.path, quiet=True)
+    api.resume(f"{copy.path}@{steps[-2]}", quiet=True)
+    assert Run(copy.path).metrics()[-1]["progress/agent_steps"] >= 4000
+
+
+def test_a_foreign_checkpoint_is_refused(copy):
+    step = checkpoint.steps(copy)[-1]
+    shutil.copy(checkpoint.folder(copy, 0) / "policy.safetensors", checkpoint.folder(copy, step) / "policy.safetensors")
+    with pytest.raises(LudusError, match=r"policy.safetensors is not the file that was written"):
+        ludus.load(copy.path)
+    manifest = checkpoint.folder(copy, step) / "manifest.json"
+    manifest.write_text('{"format": 99}')
+    with pytest.raises(LudusError, match="format 99, this version reads 1"):
+        ludus.load(copy.path)
+    manifest.write_text("{ half")
+    with pytest.raises(LudusError, match=r"manifest.json cannot be read"):
+        ludus.load(copy.path)
+
+
+def test_a_reordered_observation_is_moved_by_name(run):
+    manifest = checkpoint.read_manifest(run, checkpoint.steps(run)[-1])
+    tensors = checkpoint.split(checkpoint.read(run, manifest["step"], manifest, "policy.safetensors"), "chaser")
+    now = json.loads(json.dumps(manifest["layout"]))
+    now["observation"] = now["observation"][::-1]
+    moved = checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
+    policy = ludus.load(run.path, "chaser").policy
+    x = torch.randn(1, 3, 11)
+    starts = torch.ones(1, 3, dtype=torch.bool)
+    before = policy(x, policy.initial_state(3), starts).value
+    policy.load_state_dict(moved)
+    assert torch.allclose(policy(x.flip(-1), policy.initial_state(3), starts).value, before, atol=1e-5)
+    now["observation"][0] = "something_else"
+    with pytest.raises(LudusError, match="something_else"):
+        checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
+    with pytest.raises(LudusError, match="other actions"):
+        checkpoint.fit_layout(tensors, manifest["layout"], {**manifest["layout"], "action": {}}, "run")
+
+
+def test_disk_full_while_saving_loses_nothing(copy, monkeypatch):
+    before = checkpoint.steps(copy)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(LudusError, match=r"No space left.*earlier checkpoints are intact"):
+        api.resume(copy.path, quiet=True, total_agent_steps=7000)
+    monkeypatch.undo()
+    assert checkpoint.steps(copy) == before
+    api.resume(copy.path, quiet=True)
+    assert Run(copy.path).metrics()[-1]["progress/agent_steps"] >= 7000
+
+
+def test_nan_stops_training_with_its_first_tensor(tmp_path, monkeypatch):
+    from ludus.sim import Batch
+
+    step, count = Batch.step, 0
+
+    def poisoned(self):
+        nonlocal count
+        step(self)
+        count += self.num_envs == 8
+        if count == 60 and self.num_envs == 8:
+            self.arrays["observation"][3, 0, 4] = np.nan
+
+    monkeypatch.setattr(Batch, "step", poisoned)
+    with pytest.raises(LudusError, match=r"observation entry 'other0_left' of env 3 .*last good checkpoint is .*@\d+"):
+        ludus.train(config(), run=tmp_path / "nan", quiet=True)
+
+
+def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
+    made = api.start(config(), {}, tmp_path / "child", quiet=True, init_from=f"{run.path}@best")
+    first = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
+    best = load_file(checkpoint.folder(run, checkpoint.find(run, "best")) / "policy.safetensors")
+    assert all(torch.equal(first[n], best[n]) for n in best)
+    assert made.metrics()[0]["progress/iteration"] == 1
+    part = api.start(config(), {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("encoder",))
+    newest = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
+    some = load_file(checkpoint.folder(part, 0) / "policy.safetensors")
+    assert torch.equal(some["chaser/actor.encoder.0.weight"], newest["chaser/actor.encoder.0.weight"])
+    assert not torch.equal(some["chaser/action_head.weight"], newest["chaser/action_head.weight"])
+    with pytest.raises(LudusError, match=r"no module .* matches nonsense"):
+        api.start(config(), {}, tmp_path / "none", quiet=True, init_from=str(run.path), init_modules=("nonsense",))
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(LudusError, match=r"\[2, 16\] but this policy has \[2, 24\]"):
+        api.start(config(policy=PolicyConfig(hidden=(24,))), {}, tmp_path / "other", quiet=True, init_from=str(run.path))
+
+
+def test_fork_goes_on_with_a_changed_setting(run, tmp_path):
+    changed = run.config()
+    changed.learn.entropy = 0.05
+    changed.train.total_agent_steps = 6000
+    made = api.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
+    assert made.read_json("config.json")["forked_from"].startswith(str(run.path))
+    assert made.metrics()[0]["progress/iteration"] == run.metrics()[-1]["progress/iteration"] + 1
+
+
+def test_load_and_act(run):
+    agent = ludus.load(run.path, role="runner")
+    action, state = agent.act(np.zeros(11, np.float32))
+    assert action["continuous"].shape == (1,) and action["binary"].shape == (1,) and state.shape == (1, 0)
+    many, _ = agent.act(np.zeros((5, 11), np.float32), greedy=True)
+    assert many["continuous"].shape == (5, 1) and np.abs(many["continuous"]).max() <= 1
+    with pytest.raises(LudusError, match="no role 'runer': did you mean 'runner'"):
+        ludus.load(run.path, role="runer")
+
+
+def test_evaluation_counts_every_env_equally_and_repeats(run):
+    result = ludus.evaluate(run.path, "bot:flee", 300)
+    assert (
+        result["metrics"]["catch_rate"]["low"]
+        <= result["metrics"]["catch_rate"]["mean"]
+        <= result["metrics"]["catch_rate"]["high"]
+    )
+    assert set(result["metrics"]) >= {"catch_rate", "chaser/return"} and "survival" not in result["metrics"]
+    assert ludus.evaluate(run.path, "bot:flee", 300) == result
+    with pytest.raises(LudusError, match="bot:fle"):
+        ludus.evaluate(run.path, "bot:fle", 10)
+
+
+def test_references_that_lead_nowhere(run, tmp_path):
+    with pytest.raises(LudusError, match="no run at"):
+        ludus.load(tmp_path / "nothing")
+    with pytest.raises(LudusError, match=r"no checkpoint @123: the nearest is @\d+"):
+        ludus.load(f"{run.path}@123")
+
+
+def test_time_budget(tmp_path):
+    made = ludus.train(config(train=TrainConfig(total_seconds=0.5, threads=1)), run=tmp_path / "timed", quiet=True)
+    assert 0.5 <= made.metrics()[-1]["progress/seconds"] < 5
