@@ -218,11 +218,13 @@ def evaluate(
     greedy: bool = False,
 ) -> dict[str, Any]:
     """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`."""
+    from ludus.training.devices import set_threads
     from ludus.training.evaluate import evaluate as measure
     from ludus.training.load import load_policies
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import make_batch
 
+    set_threads(1)  # batches are small: threads cost more than they give
     folder, _ = split_reference(str(reference))
     config = replace(Run(folder).config(), device="cpu")
     policies, layout = load_policies(str(reference))

@@ -15,6 +15,7 @@ COMMANDS = {
     "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
     "recipes": ("ludus.commands.recipes", "what recipes there are"),
     "games": ("ludus.commands.games", "what games there are; one in detail"),
+    "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
 }
 

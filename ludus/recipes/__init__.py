@@ -10,6 +10,7 @@ from ludus.errors import LudusError, nearest
 from ludus.games import REGISTRY, import_object
 
 RECIPES = {
+    "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
     "pursuit": "ludus.recipes.pursuit:pursuit",
 }
 

@@ -1,0 +1,123 @@
+"""Other libraries on the same envs: Stable-Baselines3's PPO and sb3-contrib's RecurrentPPO, through a batched VecEnv.
+
+They have no hybrid actions and one policy, so they get one role (the first; bots at random play the others) and a Box for
+every action entry, keys pressed above 0. That is less work than Ludus does for the same game, not more.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ludus.config import Config
+from ludus.errors import LudusError
+from ludus.training.sources import make_batch
+
+
+def _vec_env(config: Config) -> Any:
+    try:
+        from gymnasium import spaces
+        from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+    except ImportError:
+        raise LudusError("--against sb3 needs Stable-Baselines3: pip install stable-baselines3 sb3-contrib") from None
+
+    class LudusVecEnv(VecEnv):
+        """One row per agent of a role; finished rows come back reset, as Stable-Baselines3 expects."""
+
+        def __init__(self) -> None:
+            self.batch = make_batch(config, config.envs, config.seed, stagger=True, threads=config.train.threads or 1)
+            seats = self.batch.layout.seats
+            for other in seats[1:]:
+                self.batch.set_controller(other.role, "random")
+            self.batch.reset()
+            self.agents = seats[0].agents
+            self.rows = config.envs * (seats[0].stop - seats[0].start)
+            entries = len(self.batch.layout.observation)
+            width = len(self.batch.layout.continuous) + len(self.batch.layout.binary) + len(self.batch.layout.choices)
+            super().__init__(self.rows, spaces.Box(-10, 10, (entries,), np.float32), spaces.Box(-1, 1, (width,), np.float32))
+            self.valid = 0
+
+        def reset(self) -> np.ndarray:
+            self.batch.reset()
+            return self._observation()
+
+        def _observation(self) -> np.ndarray:
+            return self.batch["observation"][:, self.agents].reshape(self.rows, -1).copy()
+
+        def step_async(self, actions: np.ndarray) -> None:
+            shaped = actions.reshape(self.batch.num_envs, -1, actions.shape[-1])
+            c, b = len(self.batch.layout.continuous), len(self.batch.layout.binary)
+            self.batch["continuous"][:, self.agents] = shaped[..., :c]
+            self.batch["binary"][:, self.agents] = shaped[..., c : c + b] > 0
+            for i, options in enumerate(self.batch.layout.choices.values()):
+                share = (shaped[..., c + b + i] + 1) / 2
+                self.batch["choices"][:, self.agents, i] = np.minimum((share * len(options)).astype(int), len(options) - 1)
+
+        def step_wait(self) -> Any:
+            self.batch.step()
+            self.valid += int(self.batch["valid"][:, self.agents].sum())
+            ended = (self.batch["agent_terminated"] | self.batch["agent_truncated"])[:, self.agents].reshape(-1)
+            infos: list[dict] = [{} for _ in range(self.rows)]
+            return self._observation(), self.batch["reward"][:, self.agents].reshape(-1).copy(), ended, infos
+
+        def close(self) -> None: ...
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list:
+            return [None] * self.rows
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
+
+        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list:
+            return [None] * self.rows
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * self.rows
+
+    return LudusVecEnv()
+
+
+def sb3(config: Config, seconds: float, defaults: bool) -> float:
+    """Valid agent-steps per second. `defaults`: 8 envs and the library's own settings, as most of its users run it."""
+    from dataclasses import replace
+
+    import torch
+
+    env = _vec_env(replace(config, envs=8) if defaults else config)
+    options: dict[str, Any] = {}
+    if not defaults:
+        learn = config.learn
+        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[config.policy.activation]
+        hidden = list(config.policy.hidden)
+        network: dict[str, Any] = dict(net_arch=dict(pi=hidden, vf=hidden), activation_fn=activation)
+        if config.policy.memory == "lstm":
+            network |= dict(lstm_hidden_size=config.policy.memory_size, enable_critic_lstm=config.policy.separate_value,
+                            shared_lstm=not config.policy.separate_value)  # fmt: skip
+        rows = learn.rollout * env.rows
+        options = dict(n_steps=learn.rollout, batch_size=rows // learn.minibatches, n_epochs=learn.epochs, policy_kwargs=network)
+    if config.policy.memory == "lstm":
+        from sb3_contrib import RecurrentPPO
+
+        model: Any = RecurrentPPO("MlpLstmPolicy", env, device="cpu", seed=0, **options)
+    else:
+        from stable_baselines3 import PPO
+
+        model = PPO("MlpPolicy", env, device="cpu", seed=0, **options)
+    step = model.n_steps * env.rows
+    model.learn(step)
+    start, env.valid, total = time.perf_counter(), 0, 0
+    while time.perf_counter() - start < seconds or not total:
+        model.learn(step, reset_num_timesteps=False)
+        total += 1
+    return env.valid / (time.perf_counter() - start)
+
+
+def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
+    """Rates by peer."""
+    if name != "sb3":
+        raise LudusError(f"unknown peer '{name}': there is sb3")
+    if config.device != "cpu":
+        raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
+    label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"
+    return {f"{label}_equal": sb3(config, seconds, False), f"{label}_defaults": sb3(config, seconds, True)}

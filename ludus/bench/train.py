@@ -1,0 +1,117 @@
+"""Training speed beside two yardsticks measured in the same run: a bare torch loop, and other libraries.
+
+The *bound* is what torch alone needs for the same work: the same networks, batch sizes, dtype, passes and optimizer, on
+random data, with no envs, no sampling, no buffers, no metrics. A trainer cannot be faster without changing the algorithm.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ludus.config import Config
+from ludus.policies.policy import Policy
+from ludus.training.loop import Trainer, create
+
+
+def measure(config: Config, seconds: float) -> dict[str, Any]:
+    """Valid agent-steps per second of the trainer as users run it (logging included, evaluation not), and time by phase."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = create(Path(folder) / "bench", config, {})
+        _iterate(trainer)
+        begin, steps = time.perf_counter(), trainer.progress.agent_steps
+        phases: dict[str, float] = {}
+        iterations = 0
+        while time.perf_counter() - begin < seconds or iterations < 3:
+            for name, share in _iterate(trainer).items():
+                phases[name] = phases.get(name, 0.0) + share
+            iterations += 1
+        elapsed = time.perf_counter() - begin
+        total = sum(phases.values())
+        trainer.run.close()
+        return {
+            "agent_steps_per_s": (trainer.progress.agent_steps - steps) / elapsed,
+            "phases": {name: value / total for name, value in phases.items()},
+            "trainer": trainer,
+        }
+
+
+def _iterate(trainer: Trainer) -> dict[str, float]:
+    """One iteration with its log line; returns seconds by phase."""
+    record = trainer.iterate()
+    with trainer.clock("log"):
+        seconds = dict(trainer.clock.seconds)
+        line = trainer.line(record)
+        start = time.perf_counter()
+        trainer.run.append_json("metrics.jsonl", line)
+        if trainer.config.log.tensorboard:
+            trainer.run.tensorboard(line, trainer.progress.agent_steps)
+    return {**seconds, "log": seconds.get("log", 0.0) + time.perf_counter() - start}
+
+
+def bound(trainer: Trainer, seconds: float) -> float:
+    """Agent-steps per second of the bare loop, all rows valid."""
+    work = [_BareRole(role, trainer.config) for role in trainer.algorithm.roles.values()]
+    rows = sum(w.rows for w in work) * trainer.config.learn.rollout
+
+    def iteration() -> float:
+        start = time.perf_counter()
+        for w in work:
+            w.run(trainer.algorithm.precision)
+        return time.perf_counter() - start
+
+    iteration()
+    times: list[float] = []
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds or len(times) < 3:
+        times.append(iteration())
+    return rows / (sum(times) / len(times))
+
+
+class _BareRole:
+    """The arithmetic of one role's iteration and nothing else."""
+
+    def __init__(self, role: Any, config: Config) -> None:
+        self.steps, self.rows = config.learn.rollout, role.rows
+        self.length = config.learn.bptt or 1
+        self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
+        self.policy = Policy(len(role.batch.layout.observation), role.space, config.policy).to(config.device)
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True)
+        entries = len(role.batch.layout.observation)
+        chunks = self.steps // self.length * self.rows
+        self.acting = torch.randn(1, self.rows, entries, device=config.device)
+        self.learning = torch.randn(self.length, chunks // self.minibatches, entries, device=config.device)
+
+    def run(self, precision: Any) -> None:
+        state, starts = (
+            self.policy.initial_state(self.rows),
+            torch.zeros(1, self.rows, dtype=torch.bool, device=self.acting.device),
+        )
+        with torch.no_grad(), precision():
+            for _ in range(self.steps):
+                self._forward(self.acting, state, starts)
+        chunks = self.learning.shape[1]
+        state = self.policy.initial_state(chunks)
+        starts = torch.zeros(self.length, chunks, dtype=torch.bool, device=self.acting.device)
+        for _ in range(self.epochs * self.minibatches):
+            self.optimizer.zero_grad()
+            with precision():
+                parameters, value = self._forward(self.learning, state, starts)
+                loss = parameters.float().square().mean() + value.float().square().mean()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.policy.parameters(), 0.5, foreach=True)
+            self.optimizer.step()
+
+    def _forward(self, x: torch.Tensor, state: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        policy = self.policy
+        split = policy.actor.memory.state_size
+        features, _ = policy.actor(x, state[:, :split], starts)
+        if policy.critic is None:
+            return policy.action_head(features), policy.value_head(features)
+        critic, _ = policy.critic(x, state[:, split:], starts)
+        return policy.action_head(features), policy.value_head(critic)

@@ -1,0 +1,69 @@
+"""ludus bench train"""
+
+from __future__ import annotations
+
+import json
+
+from ludus.errors import LudusError
+
+SUMMARY = "Measures training speed, beside a bare torch loop doing the same arithmetic, and beside other libraries."
+EXAMPLE = "ludus bench train --recipe pursuit --against sb3 --json"
+
+
+def main(arguments: list[str]) -> int:
+    import argparse
+
+    from ludus.commands.options import parse_config
+    from ludus.recipes import load_recipe
+
+    head = argparse.ArgumentParser(
+        prog="ludus bench train",
+        description=f"{SUMMARY}\n\nExample: {EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    head.add_argument(
+        "--recipe", required=True, help="a recipe, as for ludus train; its options follow (--envs, --learn.epochs …)"
+    )
+    head.add_argument("--seconds", type=float, default=10.0, help="how long to measure each part (default: 10)")
+    head.add_argument("--against", help="a peer: sb3")
+    own, rest = head.parse_known_args(arguments)
+    if own.seconds <= 0:
+        raise LudusError(f"--seconds {own.seconds} measures nothing: use more than 0")
+    recipe = load_recipe(own.recipe)
+    config, _, options = parse_config(recipe, rest, "bench train", EXAMPLE, SUMMARY)
+    from ludus.bench.train import bound, measure
+    from ludus.training.loop import prepare
+
+    if config.train.total_seconds is None:
+        config.train.total_agent_steps = max(config.train.total_agent_steps or 0, 10**9)
+    config = prepare(config)
+    ours = measure(config, own.seconds)
+    limit = bound(ours["trainer"], own.seconds)
+    result = {
+        "recipe": own.recipe,
+        "device": config.device,
+        "dtype": config.train.dtype,
+        "threads": config.train.threads,
+        "agent_steps_per_s": ours["agent_steps_per_s"],
+        "phases": ours["phases"],
+        "bound": {"agent_steps_per_s": limit, "share": ours["agent_steps_per_s"] / limit},
+        "peers": {},
+        "ratio": {},
+    }
+    if own.against:
+        from ludus.bench import peers
+
+        found = peers.measure(own.against, config, own.seconds)
+        result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in found.items()}
+        result["ratio"] = {name: ours["agent_steps_per_s"] / rate for name, rate in found.items()}
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(
+            f"{own.recipe} on {config.device} ({config.train.dtype}, {config.train.threads} threads): {ours['agent_steps_per_s']:,.0f} agent-steps/s"
+        )
+        print("  time   " + "  ".join(f"{name} {share:.1%}" for name, share in ours["phases"].items()))
+        print(f"  bound  {limit:,.0f} (bare torch): {result['bound']['share']:.0%} of it")
+        for name, ratio in result["ratio"].items():
+            print(f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} times as fast")
+    return 0

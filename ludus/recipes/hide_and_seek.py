@@ -1,0 +1,24 @@
+"""Hide-and-seek: seeker and hiders learn together from the start, since weak hiders are the seeker's curriculum."""
+
+from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
+
+
+def hide_and_seek() -> Config:
+    return Config(
+        game="hide_and_seek",
+        envs=512,
+        policy=PolicyConfig(hidden=(128, 128), initial_log_std=-0.7, initial_key_logit=-1.0),
+        learn=PPOConfig(
+            gamma=0.995,  # a horizon of 200 steps: the goal is felt from the start of a 240-step episode
+            gae_lambda=0.95,
+            learning_rate="1e-3 -> 1e-4",
+            entropy=0.003,
+            rollout=32,
+            epochs=2,
+            minibatches=8,
+            reward_scale=0.02,
+            roles={"hider": {"minibatches": 16}},
+        ),
+        train=TrainConfig(total_seconds=600.0),
+        eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
+    )
