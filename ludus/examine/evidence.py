@@ -48,10 +48,10 @@ class Diagnostics:
 
     def _sample(self, role: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         r = role.rollout
-        t = r.reward.shape[0] - 1
+        t = r.reward.shape[0] - role.bptt  # where the last chunk starts
         rows = slice(0, min(ROWS, role.rows))
         mask = r.mask[t : t + 1, rows] if role.space.masked else None
-        return r.observation[t : t + 1, rows], r.state[t, rows], r.starts[t : t + 1, rows], mask
+        return r.observation[t : t + 1, rows], r.state[-1, rows], r.starts[t : t + 1, rows], mask
 
     def _units(self, role: Any) -> dict[str, float]:
         """Units that say the same for every row, and how many directions the last hidden layer uses."""

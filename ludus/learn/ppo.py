@@ -7,7 +7,8 @@ role, value targets are normalised with a head that is rescaled when their stati
 
 Axes: T steps of the rollout, R rows (env × agent of the role), F observation entries; L steps of a chunk, C chunks.
 A row of time t: observation_t, action_t → reward_t, terminated_t, truncated_t, valid_t → observation_{t+1}.
-Nothing here reads a tensor back to the host inside a rollout or an update, except one number per pass for `target_kl`.
+Nothing here reads a tensor back to the host inside a rollout or an update, except one number per pass for `target_kl`: on
+CUDA the rollout, the advantages and each pass are graphs, captured once and replayed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from ludus.curriculum.schedules import parse
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.policies.heads import Actions, ActionSpace, action_space
 from ludus.policies.policy import Policy
+from ludus.training.graphs import Graphs
 
+OVERVIEW = ("explained_variance", "advantage_std", "value_mean", "return_mean", "invalid_share")
 SUMS = (
     "policy_loss",
     "value_loss",
@@ -39,13 +42,18 @@ SUMS = (
 
 
 class RoleRollout:
-    """What the agents of one role saw and did, over T steps. The last observation and value are the bootstrap's."""
+    """What the agents of one role saw and did, over T steps. The last observation and value are the bootstrap's.
 
-    def __init__(self, steps: int, rows: int, entries: int, space: ActionSpace, state_size: int, mask: int, device: str) -> None:
+    The memory is kept where chunks start. On CUDA observations are kept in half precision, and acted on as they are kept.
+    """
+
+    def __init__(
+        self, steps: int, bptt: int, rows: int, entries: int, space: ActionSpace, state_size: int, mask: int, device: str
+    ) -> None:
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(*shape, dtype=dtype, device=device)
 
-        self.observation = zeros(steps + 1, rows, entries)
+        self.observation = zeros(steps + 1, rows, entries, dtype=torch.float16 if device == "cuda" else torch.float32)
         self.mask = zeros(steps + 1, rows, mask, dtype=torch.bool)
         self.raw = zeros(steps, rows, space.continuous)
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
@@ -54,11 +62,13 @@ class RoleRollout:
         self.value = zeros(steps + 1, rows)
         self.reward = zeros(steps, rows)
         self.advantage = zeros(steps, rows)
+        self.standardised = zeros(steps, rows)
+        self.target = zeros(steps, rows)
         self.valid = zeros(steps, rows, dtype=torch.bool)
         self.terminated = zeros(steps, rows, dtype=torch.bool)
         self.truncated = zeros(steps, rows, dtype=torch.bool)
         self.starts = zeros(steps + 1, rows, dtype=torch.bool)
-        self.state = zeros(steps + 1, rows, state_size)
+        self.state = zeros(steps // bptt, rows, state_size)
 
     @property
     def nbytes(self) -> int:
@@ -82,16 +92,47 @@ class Role:
         actor = [p for n, p in self.policy.named_parameters() if not n.startswith("critic.")]
         actor += list(self.predictor.parameters()) if self.predictor is not None else []
         critic = [p for n, p in self.policy.named_parameters() if n.startswith("critic.")]
-        groups = [{"params": actor, "name": "actor"}] + ([{"params": critic, "name": "critic"}] if critic else [])
-        self.optimizer = torch.optim.Adam(groups, lr=1e-3, eps=self.config.adam_epsilon, fused=True)
+        groups: list[dict[str, Any]] = [{"params": actor, "name": "actor"}] + ([{"params": critic, "name": "critic"}] if critic else [])
+        on_gpu = config.device == "cuda"
+        for group in groups:  # in a graph the learning rate must live on the device
+            group["lr"] = torch.tensor(1e-3, device="cuda") if on_gpu else 1e-3
+        self.optimizer = torch.optim.Adam(groups, eps=self.config.adam_epsilon, fused=True, capturable=on_gpu)
         self.parameters = actor + critic
         self.state = self.policy.initial_state(self.rows)
         self.start = torch.ones(self.rows, dtype=torch.bool, device=config.device)
         masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
+        self.bptt = config.learn.bptt or 1
         self.rollout = RoleRollout(
-            config.learn.rollout, self.rows, len(layout.observation), self.space, self.policy.state_size, masked, config.device
-        )
+            config.learn.rollout, self.bptt, self.rows, len(layout.observation), self.space, self.policy.state_size, masked,
+            config.device,
+        )  # fmt: skip
         self.sums = torch.zeros(len(SUMS), device=config.device)
+        self.pass_kl = torch.zeros((), device=config.device)
+        self.no_valid_row = torch.zeros((), device=config.device)
+        self.gamma, self.clip, self.entropy = (torch.zeros((), device=config.device) for _ in range(3))
+        self.overview = torch.zeros(len(OVERVIEW), device=config.device)
+
+    def set_schedules(self, share: float) -> float:
+        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns the learning rate."""
+        c = self.config
+        self.gamma.fill_(parse(c.gamma)(share))
+        self.clip.fill_(parse(c.clip)(share))
+        self.entropy.fill_(parse(c.entropy)(share))
+        actor = parse(c.learning_rate)(share)
+        critic = parse(c.value_learning_rate)(share) if c.value_learning_rate is not None else actor
+        for group in self.optimizer.param_groups:
+            rate = actor if group["name"] == "actor" else critic
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        return actor
+
+    def tensors(self) -> list[Tensor]:
+        """Everything that an iteration changes and the next one needs."""
+        optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
+        predictor = list(self.predictor.parameters()) if self.predictor is not None else []
+        return [*self.policy.parameters(), *self.policy.buffers(), *predictor, *optimizer, self.state, self.start, self.sums]
 
     def flat(self, name: str) -> Tensor:
         """A batch array of this role's agents as [rows, …], env after env."""
@@ -107,7 +148,8 @@ class Role:
             r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
             mask = r.mask[t : t + 1]
         r.starts[t].copy_(self.start)
-        r.state[t].copy_(self.state)
+        if t % self.bptt == 0:
+            r.state[t // self.bptt].copy_(self.state)
         output = self.policy(r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask)
         actions = output.distribution.sample()
         r.log_prob[t] = output.distribution.log_prob(actions)[0]
@@ -146,6 +188,25 @@ class PPO:
         self.batch, self.config = batch, config
         self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
         self.bptt = config.learn.bptt or 1
+        self.on_gpu = config.device == "cuda"
+        self.graphs = Graphs(self.tensors) if self.on_gpu else None
+
+    def tensors(self) -> list[Tensor]:
+        """What trying an iteration out would change: simulator, memory, policies, optimizers."""
+        return [*self.batch.arrays.values(), *(t for role in self.roles.values() for t in role.tensors())]
+
+    def run(self, name: str, function: Callable[[], None]) -> None:
+        """Runs a part of the iteration; on CUDA as a graph."""
+        if self.graphs is None:
+            function()
+        else:
+            self.graphs.run(name, function)
+
+    def precision(self) -> contextlib.AbstractContextManager:
+        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates inside a graph."""
+        if self.config.train.dtype == "bfloat16":
+            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
+        return contextlib.nullcontext()
 
     # -- playing -------------------------------------------------------------------------------------------------------
 
@@ -154,6 +215,13 @@ class PPO:
         """One rollout. `timed(phase)` is a context that measures."""
         for role in self.roles.values():
             role.policy.eval()
+        if self.on_gpu:
+            with timed("rollout"):
+                self.run("rollout", lambda: self.play(lambda phase: contextlib.nullcontext()))
+        else:
+            self.play(timed)
+
+    def play(self, timed: Callable[[str], Any]) -> None:
         for t in range(self.config.learn.rollout):
             with timed("act"), self.precision():
                 for role in self.roles.values():
@@ -167,12 +235,6 @@ class PPO:
             for role in self.roles.values():
                 role.look_ahead()
 
-    def precision(self) -> contextlib.AbstractContextManager:
-        """Mixed precision where it was asked for. The weight cache of autocast would outlive updates inside a graph."""
-        if self.config.train.dtype == "bfloat16":
-            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
-        return contextlib.nullcontext()
-
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def learn(self, share: float) -> dict[str, float]:
@@ -183,73 +245,87 @@ class PPO:
         return metrics
 
     def learn_role(self, role: Role, share: float) -> dict[str, float]:
-        c, r = role.config, role.rollout
-        gamma, clip, entropy = (parse(s)(share) for s in (c.gamma, c.clip, c.entropy))
-        rates = {"actor": parse(c.learning_rate)(share)}
-        rates["critic"] = parse(c.value_learning_rate)(share) if c.value_learning_rate is not None else rates["actor"]
-        for group in role.optimizer.param_groups:
-            group["lr"] = rates[group["name"]]
+        c = role.config
+        rate = role.set_schedules(share)
         role.policy.train()
-        role.sums.zero_()
-
-        steps = r.reward.shape[0]
-        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, gamma, c.gae_lambda, r.advantage)
-        target = r.advantage + r.value[:steps]
-        if c.normalise_values:
-            role.policy.update_value_norm(target, r.valid)
-        ahead = {
-            "explained_variance": explained_variance(r.value[:steps], target, r.valid),
-            "advantage_std": masked_mean((r.advantage - masked_mean(r.advantage, r.valid)).square(), r.valid).sqrt(),
-            "value_mean": masked_mean(r.value[:steps], r.valid),
-            "return_mean": masked_mean(target, r.valid),
-            "invalid_share": 1.0 - r.valid.float().mean(),
-        }
+        self.run(f"prepare {role.name}", lambda: self.prepare(role))
         epochs = 0
-        if bool(r.valid.any()):
+        if self.on_gpu or bool(role.rollout.valid.any()):
             for epoch in range(c.epochs):
                 if epoch and c.recompute_advantages:
-                    self.recompute(role, gamma)
-                    target = r.advantage + r.value[:steps]
-                kl_before = role.sums[SUMS.index("approx_kl")].clone()
-                self.one_pass(role, standardise(r.advantage, r.valid), target, clip, entropy)
+                    self.run(f"recompute {role.name}", lambda: self.recompute(role))
+                self.run(f"pass {role.name}", lambda: self.one_pass(role))
                 epochs += 1
-                if c.target_kl is not None:
-                    moved = (role.sums[SUMS.index("approx_kl")] - kl_before) / c.minibatches
-                    if float(moved) > c.target_kl:
-                        break
-        # Only now: the same statistics were used while acting and while learning.
-        role.policy.observation_norm.update(r.observation[:steps].flatten(0, 1), r.valid.flatten())
+                if c.target_kl is not None and float(role.pass_kl) > c.target_kl:
+                    break
+        self.run(f"finish {role.name}", lambda: self.finish(role))
 
-        names = [*SUMS, *ahead]
-        values = torch.cat([role.sums, torch.stack(list(ahead.values()))]).tolist()
-        out = dict(zip(names, values, strict=True))
+        values = torch.cat([role.sums, role.overview]).tolist()
+        out = dict(zip([*SUMS, *OVERVIEW], values, strict=True))
         updates = max(1.0, out.pop("updates"))
         for name in SUMS[:-1]:
             out[name] /= updates
         if not c.auxiliary:
             del out["auxiliary_loss"]
-        out |= {
-            "lr": rates["actor"],
-            "epochs_run": float(epochs),
-            "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy),
-        }
+        out |= {"lr": rate, "epochs_run": float(epochs), "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy)}
         return out
 
-    def one_pass(self, role: Role, advantage: Tensor, target: Tensor, clip: float, entropy: float) -> None:
+    @torch.no_grad()
+    def prepare(self, role: Role) -> None:
+        """Advantages, targets and their statistics, before the first pass."""
+        r, steps = role.rollout, role.rollout.reward.shape[0]
+        role.sums.zero_()
+        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, role.gamma, role.config.gae_lambda, r.advantage)
+        self.set_targets(role)
+        if role.config.normalise_values:
+            role.policy.update_value_norm(r.target, r.valid)
+        mean = masked_mean(r.advantage, r.valid)
+        overview = {
+            "explained_variance": explained_variance(r.value[:steps], r.target, r.valid),
+            "advantage_std": masked_mean((r.advantage - mean).square(), r.valid).sqrt(),
+            "value_mean": masked_mean(r.value[:steps], r.valid),
+            "return_mean": masked_mean(r.target, r.valid),
+            "invalid_share": 1.0 - r.valid.float().mean(),
+        }
+        role.overview.copy_(torch.stack([overview[name] for name in OVERVIEW]))
+
+    def set_targets(self, role: Role) -> None:
+        r = role.rollout
+        torch.add(r.advantage, r.value[:-1], out=r.target)
+        r.standardised.copy_(standardise(r.advantage, r.valid))
+
+    @torch.no_grad()
+    def recompute(self, role: Role) -> None:
+        """Values of the whole rollout by the policy as it is now, and advantages from them."""
+        r = role.rollout
+        with self.precision():
+            output = role.policy(r.observation, r.state[0], r.starts)
+        r.value.copy_(role.policy.real_value(output.value))
+        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, role.gamma, role.config.gae_lambda, r.advantage)
+        self.set_targets(role)
+
+    @torch.no_grad()
+    def finish(self, role: Role) -> None:
+        """Observation statistics move only now: the same ones were used while acting and while learning."""
+        r = role.rollout
+        role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valid.flatten())
+
+    def one_pass(self, role: Role) -> None:
         """One pass over the rollout in minibatches of whole chunks."""
         c = role.config
-        data = self.chunks(role, advantage, target)
-        parts = c.minibatches * c.accumulate
-        for i, indices in enumerate(self.shuffled(data["valid"], parts)):
+        role.pass_kl.zero_()
+        data = self.chunks(role)
+        for i, indices in enumerate(self.shuffled(data["valid"], c.minibatches * c.accumulate)):
             part = {name: x[:, indices] for name, x in data.items()}
-            loss = self.loss(role, part, clip, entropy) / c.accumulate
             if i % c.accumulate == 0:
                 role.optimizer.zero_grad()
-            loss.backward()
+            (self.loss(role, part) / c.accumulate).backward()
             if (i + 1) % c.accumulate == 0:
                 self.update(role)
 
     def update(self, role: Role) -> None:
+        if self.on_gpu:  # a minibatch without a valid row must not move the weights by momentum alone
+            role.optimizer.found_inf = role.no_valid_row  # type: ignore[attr-defined]
         limit = role.config.max_grad_norm
         norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
         role.optimizer.step()
@@ -258,15 +334,17 @@ class PPO:
             role.sums[SUMS.index("clipped_updates")] += (norm > limit).float() if limit > 0 else 0.0
             role.sums[SUMS.index("updates")] += 1.0
 
-    def loss(self, role: Role, part: dict[str, Tensor], clip: float, entropy_weight: float) -> Tensor:
+    def loss(self, role: Role, part: dict[str, Tensor]) -> Tensor:
         """The PPO loss of one minibatch [L, C]: only valid rows count, each as much as any other."""
-        c = role.config
+        c, clip = role.config, role.clip
         with self.precision():
             output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"))
         valid = part["valid"]
         if c.burn_in:
             valid = valid.clone()
             valid[: c.burn_in] = False
+        if self.on_gpu:
+            role.no_valid_row.copy_(~valid.any())
         actions = Actions(part["raw"], part["binary"], part["choices"])
         log_ratio = output.distribution.log_prob(actions) - part["log_prob"]
         log_ratio = torch.where(valid, log_ratio, 0.0)  # rows that are not ours must not overflow
@@ -282,7 +360,7 @@ class PPO:
             error = torch.max(error, (clipped - target).square())
         value_loss = 0.5 * masked_mean(error, valid)
         entropy = masked_mean(output.distribution.entropy(), valid)
-        loss = policy_loss + c.value_weight * value_loss - entropy_weight * entropy
+        loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
         auxiliary = torch.zeros((), device=loss.device)
         if role.predictor is not None:
             auxiliary = self.prediction_loss(role, output.features, part, valid)
@@ -292,6 +370,7 @@ class PPO:
             cut = masked_mean(((ratio - 1).abs() > clip).float(), valid)
             role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut]) / c.accumulate
             role.sums[SUMS.index("auxiliary_loss")] += auxiliary / c.accumulate
+            role.pass_kl += kl / (c.minibatches * c.accumulate)
         return loss
 
     def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor) -> Tensor:
@@ -302,7 +381,7 @@ class PPO:
         error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
         return masked_mean(error, same_episode)
 
-    def chunks(self, role: Role, advantage: Tensor, target: Tensor) -> dict[str, Tensor]:
+    def chunks(self, role: Role) -> dict[str, Tensor]:
         """The rollout as chunks: every tensor [L, C, …], the memory at each chunk's start [1, C, state]."""
         r, length = role.rollout, self.bptt
         steps, rows = r.reward.shape
@@ -314,11 +393,11 @@ class PPO:
                 return x.reshape(1, steps * rows, *x.shape[2:])
             return x.reshape(count, length, rows, *x.shape[2:]).transpose(0, 1).reshape(length, count * rows, *x.shape[2:])
 
-        names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts"]
+        names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
         names += ["mask"] if role.space.masked else []
         data = {name: cut(getattr(r, name)) for name in names}
-        data |= {"advantage": cut(advantage), "target": cut(target)}
-        data["state"] = r.state[0:steps:length].reshape(1, count * rows, r.state.shape[-1])
+        data["advantage"] = cut(r.standardised)
+        data["state"] = r.state.reshape(1, count * rows, r.state.shape[-1])
         return data
 
     def shuffled(self, valid: Tensor, parts: int) -> Iterator[Tensor]:
@@ -329,15 +408,5 @@ class PPO:
             order = useful[torch.randperm(len(useful))]
             yield from (o for o in order.tensor_split(parts) if len(o))
         else:
-            order = torch.randperm(count, device=valid.device)
+            order = torch.rand(count, device=valid.device).argsort()
             yield from order.split(count // parts)
-
-    @torch.no_grad()
-    def recompute(self, role: Role, gamma: float) -> None:
-        """Values of the whole rollout by the policy as it is now, and advantages from them."""
-        r, steps = role.rollout, role.rollout.reward.shape[0]
-        with self.precision():
-            output = role.policy(r.observation, r.state[0], r.starts)
-        r.value.copy_(role.policy.real_value(output.value))
-        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, gamma, role.config.gae_lambda, r.advantage)
-        assert steps == r.advantage.shape[0]

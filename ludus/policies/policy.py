@@ -71,7 +71,9 @@ class Policy(nn.Module):
         return torch.zeros(rows, self.state_size, device=self.log_std.device)
 
     def forward(self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None) -> Output:
-        x = self.observation_norm(obs_lrf) if self.normalise_observation else obs_lrf
+        x = obs_lrf.float()
+        if self.normalise_observation:
+            x = self.observation_norm(x)
         split = self.actor.memory.state_size
         features, actor_state = self.actor(x, state[:, :split], starts)
         if self.critic is None:

@@ -273,29 +273,27 @@ class Batch:
     def read_statistics(self) -> dict[str, dict[str, float]]:
         """Per role, over the episodes finished since the last call: count, return, length, outcomes, terms, goal metrics."""
         array = self.arrays["statistics"]
-        values = _host(array).astype(np.float64)
-        array[...] = 0
         out: dict[str, dict[str, float]] = {}
+        names = [*STATISTICS, *(f"term/{t}" for t in self.layout.terms), *(f"goal/{g}" for g in self.layout.goals)]
         for seats in self.layout.seats:
-            rows = values[:, seats.agents].reshape(-1, values.shape[-1])
+            rows = array[:, seats.agents].reshape(-1, array.shape[-1])
             rows = rows[rows[:, 0] > 0]
-            episodes = rows[:, 0].sum()
-            out[seats.role] = {"episodes": float(episodes)}
-            if episodes == 0:
+            rows = rows.double() if hasattr(rows, "double") else rows.astype(np.float64)
+            if not len(rows):
+                out[seats.role] = {"episodes": 0.0}
                 continue
-            mean = rows.sum(0) / episodes
-            stats = dict(zip(STATISTICS, mean, strict=False))
-            out[seats.role] |= {
-                "return": stats["return"],
-                "return_std": float(np.sqrt(max(0.0, stats["return_squared"] - stats["return"] ** 2))),
-                "return_min": float(rows[:, 3].min()),
-                "return_max": float(rows[:, 4].max()),
-                "length": stats["length"],
-                **{name: stats[name] for name in ("won", "lost", "drawn", "truncated")},
+            sums = dict(zip(names, rows.sum(0).tolist(), strict=True))
+            episodes = sums.pop("episodes")
+            mean = {name: value / episodes for name, value in sums.items()}
+            spread = mean.pop("return_squared") - mean["return"] ** 2
+            out[seats.role] = {
+                "episodes": episodes,
+                **mean,
+                "return_std": max(0.0, spread) ** 0.5,
+                "return_min": float(rows[:, STATISTICS.index("return_min")].min()),
+                "return_max": float(rows[:, STATISTICS.index("return_max")].max()),
             }
-            names = [f"term/{t}" for t in self.layout.terms] + [f"goal/{g}" for g in self.layout.goals]
-            for i, name in enumerate(names):
-                out[seats.role][name] = float(mean[len(STATISTICS) + i])
+        array[...] = 0
         return out
 
     def read_valid_steps(self) -> int:

@@ -17,7 +17,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "progress/seconds": ("s", "wall-clock time of training so far, over all resumes"),
     "progress/episodes": ("", "finished episodes so far"),
     "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
-    "speed/share/PHASE": ("share", "share of the iteration's time: simulate, act, learn, evaluate, save, log"),
+    "speed/share/PHASE": (
+        "share",
+        "share of the iteration's time: simulate, act (on a GPU together: rollout), learn, evaluate, save, log",
+    ),
     "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
     "memory/resident_mb": ("MB", "resident memory of the process"),
     "memory/buffer_mb": ("MB", "rollout buffers"),

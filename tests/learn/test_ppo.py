@@ -35,8 +35,7 @@ def test_learning_recomputes_what_acting_stored(memory):
     ppo = collect(collect(make(memory=memory)))
     assert bool(ppo.roles["runner"].rollout.starts[1:].any())
     for role in ppo.roles.values():
-        r = role.rollout
-        data = ppo.chunks(role, r.advantage, r.advantage)
+        data = ppo.chunks(role)
         output = role.policy(data["observation"], data["state"][0], data["starts"])
         actions = Actions(data["raw"], data["binary"], data["choices"])
         assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-4)
@@ -48,51 +47,52 @@ def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
     for role in ppo.roles.values():
         r = role.rollout
         state = r.state[0]
-        for t in range(r.reward.shape[0] - 1):
+        for t in range(r.reward.shape[0]):
+            if t % role.bptt == 0:
+                assert torch.allclose(state, r.state[t // role.bptt], atol=1e-5)
             state = role.policy(r.observation[t : t + 1], state, r.starts[t : t + 1]).state
-            assert torch.allclose(state, r.state[t + 1], atol=1e-5)
+        assert torch.allclose(state, role.state, atol=1e-5)
 
 
 def test_the_memory_is_fresh_exactly_at_episode_starts():
     """A reset row's observation is the first of an episode: the next action starts from zero, no other does."""
-    ppo = make(overrides={"max_steps": 10})
-    resets = []
+    ppo = make(bptt=1, overrides={"max_steps": 10})
+    starts = 0
     for _ in range(2):
-        ppo.collect(lambda phase: NOTHING())
-        r = ppo.roles["chaser"].rollout
-        resets.append(r.starts.clone())
-        changed = make(overrides={"max_steps": 10}).roles["chaser"].policy
-        changed.load_state_dict(ppo.roles["chaser"].policy.state_dict())
+        collect(ppo)
+        role = ppo.roles["chaser"]
+        r = role.rollout
         for t in range(1, r.reward.shape[0]):
-            fresh = changed(r.observation[t : t + 1], torch.zeros_like(r.state[t]), r.starts[t : t + 1]).state
-            carried = changed(r.observation[t : t + 1], r.state[t], r.starts[t : t + 1]).state
+            fresh = role.policy(r.observation[t : t + 1], torch.zeros_like(r.state[t]), r.starts[t : t + 1]).state
+            carried = role.policy(r.observation[t : t + 1], r.state[t], r.starts[t : t + 1]).state
             same = torch.isclose(fresh, carried, atol=1e-6).all(-1)
             assert torch.equal(same, r.starts[t])
-    assert resets[1].sum() >= 6
+            starts += int(r.starts[t].sum())
+    assert starts >= 6
 
 
-def gradients(ppo, bptt):
-    role = ppo.roles["chaser"]
-    ppo.bptt = bptt
-    r = role.rollout
+def gradients(ppo, role, bptt):
+    """Of the loss over the whole rollout, cut into chunks of `bptt` steps (a multiple of those that were stored)."""
+    r, stored = role.rollout, role.rollout.state
     role.optimizer.zero_grad()
-    torch.manual_seed(1)
-    data = ppo.chunks(role, r.advantage, r.advantage + r.value[:-1])
-    ppo.loss(role, data, 0.2, 0.01).backward()
+    role.set_schedules(0.0)
+    r.standardised.copy_(r.advantage)
+    torch.add(r.advantage, r.value[:-1], out=r.target)
+    r.state, ppo.bptt = stored[:: bptt // role.bptt], bptt
+    ppo.loss(role, ppo.chunks(role)).backward()
+    r.state = stored
     return {n: p.grad.clone() for n, p in role.policy.named_parameters() if p.grad is not None}
 
 
 def test_chunked_gradients_equal_full_ones_when_nothing_is_cut():
     """Episodes of 15 steps plus their reset row are 16 rows: every chunk of 16 starts with an episode, so no gradient is lost."""
-    ppo = collect(make(game=COUNTER, rollout=48, overrides={"max_steps": 15}, envs=4, memory="lstm"))
-    role = next(iter(ppo.roles.values()))
-    ppo.roles = {"chaser": role}
+    ppo = collect(make(game=COUNTER, rollout=48, bptt=8, overrides={"max_steps": 15}, envs=4))
+    role = ppo.roles["left"]
     assert role.rollout.starts[::16].all() and not role.rollout.starts[1:16].any()
     role.rollout.advantage.normal_()
-    full, chunked = gradients(ppo, 48), gradients(ppo, 16)
+    full, chunked, cut = (gradients(ppo, role, bptt) for bptt in (48, 16, 8))
     for name in full:
         assert torch.allclose(full[name], chunked[name], atol=1e-6), name
-    cut = gradients(ppo, 8)
     assert any(not torch.allclose(full[n], cut[n], atol=1e-5) for n in full)
 
 
@@ -102,12 +102,11 @@ def test_invalid_rows_change_nothing():
     role = ppo.roles["runner"]
     r = role.rollout
     assert 0 < r.valid.float().mean() < 1
-    role.name, ppo.roles = "chaser", {"chaser": role}
-    before = gradients(ppo, 1)
+    before = gradients(ppo, role, 1)
     bad = ~r.valid
     r.advantage[bad], r.log_prob[bad], r.raw[bad] = 1e6, -50.0, 3.0
     r.observation[:-1][bad] = 7.0
-    after = gradients(ppo, 1)
+    after = gradients(ppo, role, 1)
     for name in before:
         assert torch.allclose(before[name], after[name], atol=1e-6), name
 
@@ -176,7 +175,8 @@ def test_recomputed_advantages_equal_the_first_ones_before_any_update():
     from ludus.learn.advantage import generalised_advantages
 
     r = role.rollout
+    role.set_schedules(0.0)
     generalised_advantages(r.reward, r.value, r.terminated, r.truncated, 0.99, 0.95, r.advantage)
     before = r.advantage.clone()
-    ppo.recompute(role, 0.99)
+    ppo.recompute(role)
     assert torch.allclose(before, r.advantage, atol=1e-4)

@@ -64,14 +64,14 @@ def planned(key, x, z, ground, trees, boulders, walls):
 
 def column_masks(ground, plan, at, x, z, world):
     """(solid, sight) of a column: its ground, and what is planned on it and around it."""
-    own = ground[at, x, z]
+    own = int(ground[at, x, z])  # a shift of int8 would stay int8 in plain Python
     sight, leaves = (1 << own) - 1, 0
     for i in range(max(x - WALL_HALF, 0), min(x + WALL_HALF + 1, world)):
         for j in range(max(z - WALL_HALF, 0), min(z + WALL_HALF + 1, world)):
             what = plan[at, i, j]
             if what == NOTHING:
                 continue
-            base, dx, dz = ground[at, i, j], abs(i - x), abs(j - z)
+            base, dx, dz = int(ground[at, i, j]), abs(i - x), abs(j - z)
             if what == TREE:
                 if dx + dz == 0:
                     sight |= ((1 << TRUNK) - 1) << base

@@ -1,0 +1,58 @@
+"""CUDA graphs: a part of an iteration is captured once and replayed from then on, without the cost of launching it.
+
+Capturing needs a few warm-up runs, which must leave no trace: everything they could change is put back, and so is the
+state of torch's generator, so that a run that captures later (after a resume) draws the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+WARM_UP = 2
+
+
+class Graphs:
+    """Graphs by name. `tensors()` lists what warm-up must not change."""
+
+    def __init__(self, tensors: Callable[[], list[Tensor]]) -> None:
+        self.tensors = tensors
+        self.captured: dict[str, torch.cuda.CUDAGraph] = {}
+        self.pool: Any = None
+
+    def run(self, name: str, function: Callable[[], None]) -> None:
+        if name not in self.captured:
+            self.captured[name] = self._capture(function)
+        self.captured[name].replay()
+
+    def _capture(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        generator = torch.cuda.get_rng_state()
+        before = {id(t): t.detach().clone() for t in self.tensors()}
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                function()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._put_back(before)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            function()
+        self.pool = self.pool or graph.pool()
+        self._put_back(before)
+        torch.cuda.set_rng_state(generator)
+        torch.cuda.synchronize()
+        return graph
+
+    def _put_back(self, before: dict[int, Tensor]) -> None:
+        """As it was; what did not exist yet (an optimizer's moments) starts at zero."""
+        with torch.no_grad():
+            for tensor in self.tensors():
+                if id(tensor) in before:
+                    tensor.copy_(before[id(tensor)])
+                else:
+                    tensor.zero_()
