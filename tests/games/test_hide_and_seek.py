@@ -261,6 +261,7 @@ def test_bodies_slide_along_walls():
 
 def test_turning_is_at_most_112_degrees_and_wraps():
     batch = flat()
+    stand(batch, HIDER, 16.0, 16.0)
     for i in range(1, 9):
         act(batch, HIDER, turn=1.0)
         expected = (math.radians(112) * i + math.pi) % (2 * math.pi) - math.pi
