@@ -1,0 +1,79 @@
+"""Training on CUDA: graphs change nothing, the same seed gives the same weights, resume is exact."""
+
+import pytest
+import torch
+
+import ludus
+from ludus import LudusError, api
+from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig, resolve
+from ludus.learn.ppo import PPO
+from ludus.training import checkpoint
+from ludus.training.sources import make_batch
+from tests.conftest import has_gpu
+
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUDA GPU")]
+
+
+def config(memory="none", **changes):
+    base = Config(
+        game="pursuit", game_values={"max_steps": 30}, envs=64, device="cuda",
+        policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
+        learn=PPOConfig(rollout=16, bptt=8 if memory == "lstm" else 1, epochs=2, minibatches=2),
+        train=TrainConfig(total_agent_steps=40_000, threads=1), eval=EvalConfig(episodes=8, against=("self",), greedy=False),
+        checkpoint=CheckpointConfig(every_agent_steps=10_000, every_seconds=None),
+    )  # fmt: skip
+    for name, value in changes.items():
+        setattr(base, name, value)
+    return base
+
+
+def weights(run, step=None):
+    step = checkpoint.steps(run)[-1] if step is None else step
+    manifest = checkpoint.read_manifest(run, step)
+    return {
+        **checkpoint.read(run, step, manifest, "policy.safetensors"),
+        **checkpoint.read(run, step, manifest, "optimizer.safetensors"),
+    }
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_the_same_seed_gives_the_same_weights_and_resume_is_exact(tmp_path, memory):
+    a = ludus.train(config(memory), run=tmp_path / "a", quiet=True)
+    b = ludus.train(config(memory), run=tmp_path / "b", quiet=True)
+    assert all(torch.equal(x, weights(b)[n]) for n, x in weights(a).items())
+    half = ludus.train(config(memory, train=TrainConfig(total_agent_steps=20_000, threads=1)), run=tmp_path / "half", quiet=True)
+    del half
+    # a schedule depends on the budget, so the interrupted run must have had the whole one: stop it early instead
+    middle = checkpoint.steps(a)[len(checkpoint.steps(a)) // 2]
+    before = weights(a)
+    api.resume(f"{a.path}@{middle}", quiet=True)
+    assert all(torch.equal(x, weights(a)[n]) for n, x in before.items())
+
+
+def test_graphs_change_nothing(monkeypatch):
+    """The first iterations with graphs and without are the same, bit for bit."""
+    from contextlib import nullcontext
+
+    from ludus.training import graphs
+
+    def train(captured):
+        c = resolve(config("lstm"))
+        torch.manual_seed(0)
+        ppo = PPO(make_batch(c, c.envs, 0), c)
+        if not captured:
+            monkeypatch.setattr(graphs.Graphs, "run", lambda self, name, function: function())
+        for i in range(3):
+            torch.manual_seed(100 + i)
+            ppo.collect(lambda phase: nullcontext())
+            ppo.learn(0.0)
+        monkeypatch.undo()
+        return {n: p.clone() for n, p in ppo.roles["chaser"].policy.state_dict().items()}
+
+    eager, graphed = train(False), train(True)
+    for name, value in eager.items():
+        assert torch.allclose(value, graphed[name], atol=1e-6), name
+
+
+def test_too_many_envs_name_what_fits():
+    with pytest.raises(LudusError, match=r"envs .* need .* GB .* at most \d+ fit"):
+        make_batch(config(envs=2_000_000_000), 2_000_000_000, 0)
