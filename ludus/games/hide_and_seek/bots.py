@@ -112,7 +112,7 @@ def seeker(
     action_place[env, agent] = 0
     action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
-    view_up, swing, pace = float32(0.0), float32(0.0), float32(1.0)
+    view_up, swing, pace = 0.0, 0.0, 1.0
     if bot_timer[env, agent] > 0:
         bot_timer[env, agent] -= 1
     to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
@@ -122,7 +122,7 @@ def seeker(
         to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
         view_up = look_up_at(position, seen_at, env, agent)
         if to_x * to_x + to_z * to_z < 0.64:
-            pace = float32(0.0)
+            pace = 0.0
     elif bot_timer[env, agent] == 0 or to_x * to_x + to_z * to_z < 1.5:
         bot_goal[env, agent, 0] = random.between(key[env], WAYPOINT, agent, 2.0, float32(world) - 2.0)
         bot_goal[env, agent, 1] = random.between(key[env], WAYPOINT_Z, agent, 2.0, float32(world) - 2.0)
@@ -195,20 +195,20 @@ def hider(
     action_place[env, agent] = 0
     action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
-    view, view_up, pace = yaw[env, agent] + math.radians(95.0), float32(0.0), float32(0.0)
+    view, view_up, pace = yaw[env, agent] + math.radians(95.0), 0.0, 0.0
     if bot_timer[env, agent] > 0:
         bot_timer[env, agent] -= 1
     if seen_ago[env, agent] < REMEMBER_SEEKER:
         if bot_timer[env, agent] == 0:
             choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, world, top[env])
             bot_timer[env, agent] = 4
-        pace = float32(1.0)
+        pace = 1.0
         if nearest[env, agent] >= 0 or bot_timer[env, agent] % 2 == 0:
             view = math.atan2(seen_at[env, agent, 2] - z, seen_at[env, agent, 0] - x)
             view_up = look_up_at(position, seen_at, env, agent)
     to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
     if to_x * to_x + to_z * to_z < 0.2:
-        pace = float32(0.0)
+        pace = 0.0
     act(
         env, agent, world, solid, position, velocity, yaw, pitch, blocked, bot_heading, bot_stuck, key, action_forward,
         action_strafe, action_turn, action_look, action_jump, to_x, to_z, view, view_up, pace,

@@ -125,7 +125,7 @@ def move(
 
 def clearance(position, env, agent, x, z):
     """Distance to the nearest of the agents placed before this one."""
-    nearest = float32(geometry.FAR)
+    nearest = geometry.FAR
     for other in range(agent):
         dx, dz = position[env, other, 0] - x, position[env, other, 2] - z
         nearest = min(nearest, math.sqrt(dx * dx + dz * dz))

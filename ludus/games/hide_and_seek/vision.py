@@ -142,6 +142,6 @@ def look(
             d = body_distance(position, env, other, x, y, z, ahead_x * level, dy, ahead_z * level)
             if d < t:
                 t = d
-                kind = KIND_OPPONENT if opponents(agent, other, seekers) else KIND_MATE
+                kind = float32(KIND_OPPONENT if opponents(agent, other, seekers) else KIND_MATE)
     observation[env, agent, RAY_DISTANCE + ray] = t / RANGE
     observation[env, agent, RAY_KIND + ray] = kind
