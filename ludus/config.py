@@ -34,6 +34,8 @@ class PolicyConfig:
     """The spread of continuous actions is an output of the network, instead of one parameter per entry."""
     initial_log_std: float = -0.5
     """Log of the spread of continuous actions at the start."""
+    initial_log_std_of: dict[str, float] = field(default_factory=dict)
+    """The same for single action entries, such as turn -1.5."""
     initial_key_logit: float = 0.0
     """Logit of pressing a key at the start: -1 presses it 27% of the time."""
 
@@ -203,6 +205,8 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
             out |= flatten(value, name + ".")
         elif f.name == "game_values":
             out |= {f"game.{k}": v for k, v in value.items()}
+        elif f.name == "initial_log_std_of":
+            out |= {f"{name}.{entry}": v for entry, v in value.items()}
         elif f.name == "roles":
             out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
         else:
@@ -225,6 +229,9 @@ def set_value(config: Config, name: str, value: Any) -> None:
         return
     target: Any = config
     *sections, key = name.split(".")
+    if sections == ["policy", "initial_log_std_of"]:
+        config.policy.initial_log_std_of[key] = value
+        return
     if sections[:2] == ["learn", "roles"] and len(sections) == 3:
         _role_value(config, sections[2], key, value)
         return

@@ -92,7 +92,9 @@ class Role:
         actor = [p for n, p in self.policy.named_parameters() if not n.startswith("critic.")]
         actor += list(self.predictor.parameters()) if self.predictor is not None else []
         critic = [p for n, p in self.policy.named_parameters() if n.startswith("critic.")]
-        groups: list[dict[str, Any]] = [{"params": actor, "name": "actor"}] + ([{"params": critic, "name": "critic"}] if critic else [])
+        groups: list[dict[str, Any]] = [{"params": actor, "name": "actor"}] + (
+            [{"params": critic, "name": "critic"}] if critic else []
+        )
         on_gpu = config.device == "cuda"
         for group in groups:  # in a graph the learning rate must live on the device
             group["lr"] = torch.tensor(1e-3, device="cuda") if on_gpu else 1e-3

@@ -7,6 +7,7 @@ inverse of tanh would have lost it.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,10 +19,17 @@ from torch import Tensor
 
 FORBIDDEN = -1e9
 LOG_2PI = math.log(2 * math.pi)
-# Gauss-Hermite points: the entropy of the squash has no closed form; 8 points give it to 1e-3 up to a deviation of 1.
-_ROOTS, _SHARES = np.polynomial.hermite.hermgauss(8)
-_POINTS = torch.tensor(_ROOTS * math.sqrt(2), dtype=torch.float32)
-_WEIGHTS = torch.tensor(_SHARES / math.sqrt(math.pi), dtype=torch.float32)
+
+
+@functools.cache
+def quadrature(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Gauss-Hermite points and weights for the standard normal distribution.
+
+    The entropy of the squash has no closed form; 8 points give it to 1e-3 up to a deviation of 1.
+    """
+    roots, shares = np.polynomial.hermite.hermgauss(8)
+    points, weights = roots * math.sqrt(2), shares / math.sqrt(math.pi)
+    return torch.tensor(points, dtype=torch.float32, device=device), torch.tensor(weights, dtype=torch.float32, device=device)
 
 
 class Actions(NamedTuple):
@@ -44,6 +52,7 @@ class ActionSpace:
     binary_mask_at: tuple[int, ...] = ()
     choice_mask_at: tuple[int, ...] = ()
     state_dependent_std: bool = False
+    continuous_names: tuple[str, ...] = ()
 
     @property
     def num_parameters(self) -> int:
@@ -68,6 +77,7 @@ def action_space(layout: Any, state_dependent_std: bool) -> ActionSpace:
         binary_mask_at=tuple(layout.binary_mask_at),
         choice_mask_at=tuple(layout.choice_mask_at),
         state_dependent_std=state_dependent_std,
+        continuous_names=tuple(layout.continuous),
     )
 
 
@@ -152,9 +162,9 @@ class Distribution:
         """Of the actions as the game receives them: the squash included."""
         total = self.mean.new_zeros(self.mean.shape[:-1])
         if self.space.continuous:
-            points = _POINTS.to(self.mean.device)
+            points, weights = quadrature(self.mean.device)
             raw = self.mean.unsqueeze(-1) + (self.log_std.exp().unsqueeze(-1) * points)
-            correction = (squash_correction(raw) * _WEIGHTS.to(self.mean.device)).sum(-1)
+            correction = (squash_correction(raw) * weights).sum(-1)
             total = total + (0.5 * (1.0 + LOG_2PI) + self.log_std + correction).sum(-1)
         if self.space.binary:
             p = torch.sigmoid(self.key_logits)

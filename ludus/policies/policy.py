@@ -56,12 +56,15 @@ class Policy(nn.Module):
         features = self.actor.outputs
         self.action_head = orthogonal(nn.Linear(features, space.num_parameters), 0.01)
         self.value_head = orthogonal(nn.Linear(features, 1), 1.0)
-        self.log_std = nn.Parameter(torch.full((space.continuous,), float(config.initial_log_std)))
+        start = torch.tensor([config.initial_log_std_of.get(n, config.initial_log_std) for n in space.continuous_names])
+        self.log_std = nn.Parameter(
+            start.float() if len(start) else torch.full((space.continuous,), float(config.initial_log_std))
+        )
         keys = space.continuous * (2 if space.state_dependent_std else 1)
         with torch.no_grad():
             self.action_head.bias[keys : keys + space.binary] = config.initial_key_logit
             if space.state_dependent_std:
-                self.action_head.bias[space.continuous : keys] = config.initial_log_std
+                self.action_head.bias[space.continuous : keys] = self.log_std
 
     @property
     def state_size(self) -> int:

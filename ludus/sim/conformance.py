@@ -229,6 +229,10 @@ def check_cuda(game: Game, device: str) -> None:
 
 def compare(reference: Batch, other: Batch, steps: int) -> None:
     """Floats within a tolerance, everything else equal, except in the few envs where rounding decides a threshold."""
+    for name, field in reference.layout.arrays.items():
+        if field.shared:  # what setup filled; load_state would overwrite it
+            same = np.isclose(reference.numpy(name), other.numpy(name), rtol=FLOAT_TOLERANCE, atol=FLOAT_TOLERANCE)
+            assert same.mean() >= 0.995, f"the shared field '{name}' was set up differently"
     rows = off = 0
     worst = ""
     for _ in range(steps):

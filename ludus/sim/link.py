@@ -8,6 +8,7 @@ so a compiled result is never served for rules that have changed, in a helper or
 from __future__ import annotations
 
 import builtins
+import dis
 import hashlib
 import math
 import types
@@ -19,13 +20,21 @@ import numpy as np
 from ludus.errors import RuleError
 
 
-def names_in(code: types.CodeType) -> set[str]:
-    """Global and attribute names used by a function, nested code included."""
-    names = set(code.co_names)
+def names_in(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """Global names and attribute names used by a function, nested code included."""
+    used: set[str] = set()
+    attributes: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            used.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= names_in(constant)
-    return names
+            inner, inner_attributes = names_in(constant)
+            used |= inner
+            attributes |= inner_attributes
+    return used, attributes
 
 
 def single(value: Any) -> Any:
@@ -72,29 +81,29 @@ class Linker:
         if function not in self.done:
             _refuse_closure(function)
             self.done[function] = None
-            names = names_in(function.__code__)
+            names, attributes = names_in(function.__code__)
             scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
             for name in sorted(names & function.__globals__.keys()):
-                scope[name] = self._convert(function.__globals__[name], names)
+                scope[name] = self._convert(function.__globals__[name], attributes)
             linked = types.FunctionType(single(function.__code__), scope, function.__name__)
             self.done[function] = self.wrap_phase(linked) if phase else self.wrap(linked)
         if self.done[function] is None:
             raise RuleError(f"the rule function {function.__name__} calls itself: write it as a loop")
         return self.done[function]
 
-    def _convert(self, value: Any, names: set[str]) -> Any:
+    def _convert(self, value: Any, attributes: set[str]) -> Any:
         if value is math:
             return self.math
         if isinstance(value, types.FunctionType):
             return self.link(value)
         if isinstance(value, types.ModuleType) and value is not np:
-            return self._module(value, names)
+            return self._module(value, attributes)
         return single(value)
 
-    def _module(self, module: types.ModuleType, names: set[str]) -> types.ModuleType:
+    def _module(self, module: types.ModuleType, attributes: set[str]) -> types.ModuleType:
         proxy = types.ModuleType(module.__name__)
-        for name in names & vars(module).keys():
-            setattr(proxy, name, self._convert(getattr(module, name), names))
+        for name in attributes & vars(module).keys():
+            setattr(proxy, name, self._convert(getattr(module, name), attributes))
         return proxy
 
 
@@ -112,10 +121,10 @@ def reachable(functions: list[Callable]) -> set[Callable]:
         if function in found:
             continue
         found.add(function)
-        names = names_in(function.__code__)
+        names, attributes = names_in(function.__code__)
         values = [function.__globals__[n] for n in names & function.__globals__.keys()]
         for module in [v for v in values if isinstance(v, types.ModuleType) and v not in (math, np)]:
-            values += [getattr(module, n) for n in names & vars(module).keys()]
+            values += [getattr(module, n) for n in attributes & vars(module).keys()]
         waiting += [v for v in values if isinstance(v, types.FunctionType)]
     return found
 
@@ -138,14 +147,14 @@ def fingerprint(functions: list[Callable]) -> str:
             else:
                 feed(type(constant).__name__, constant)
 
-    def feed_value(name: str, value: Any, names: set[str]) -> None:
+    def feed_value(name: str, value: Any, attributes: set[str]) -> None:
         if isinstance(value, types.FunctionType):
             feed(name)
             feed_function(value)
         elif isinstance(value, types.ModuleType):
             if value not in (math, np):
-                for inner in sorted(names & vars(value).keys()):
-                    feed_value(f"{name}.{inner}", getattr(value, inner), names)
+                for inner in sorted(attributes & vars(value).keys()):
+                    feed_value(f"{name}.{inner}", getattr(value, inner), attributes)
         elif isinstance(value, np.ndarray):
             feed(name, value.dtype, value.shape, value.tobytes())
         elif isinstance(value, type):
@@ -159,9 +168,9 @@ def fingerprint(functions: list[Callable]) -> str:
             return
         seen.add(function)
         feed_code(function.__code__)
-        names = names_in(function.__code__)
+        names, attributes = names_in(function.__code__)
         for name in sorted(names & function.__globals__.keys()):
-            feed_value(name, function.__globals__[name], names)
+            feed_value(name, function.__globals__[name], attributes)
 
     for function in functions:
         feed_function(function)

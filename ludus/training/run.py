@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import math
 import os
@@ -21,14 +22,9 @@ LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "findings.jsonl", 
 
 
 def versions() -> dict[str, str]:
-    import numba
-    import numpy
-    import torch
-
-    return {
-        "ludus": __version__, "python": platform.python_version(), "torch": torch.__version__,
-        "numpy": numpy.__version__, "numba": numba.__version__, "machine": platform.processor() or platform.machine(),
-    }  # fmt: skip
+    """What a result can depend on: the manifest and the config keep it."""
+    libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
+    return {"ludus": __version__, "python": platform.python_version(), "machine": platform.machine(), **libraries}
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -1,5 +1,7 @@
 """Counter-based randomness: known numbers on every backend, and statistics."""
 
+import math
+
 import numpy as np
 import pytest
 from numba import njit
@@ -77,3 +79,12 @@ def test_neighbouring_keys_streams_and_lanes_are_uncorrelated():
         ]  # fmt: skip
     for other in others:
         assert abs(np.corrcoef(base, other)[0, 1]) < 0.06
+
+
+def floor(x):
+    """A helper that has the name of something it uses."""
+    return math.floor(x + 0.5)
+
+
+def test_a_helper_may_be_named_like_an_attribute_it_uses():
+    assert Linker(njit, njit, compiled=True).link(floor)(np.float32(1.7)) == 2

@@ -177,6 +177,7 @@ GAME = Game(
         observe_blocks,
     ],
     bots=dict(seeker=[seeker], hider=[hider]),
+    held_out=dict(first_terrain=500_000),
     check=check,
     presets=dict(
         original=dict(seeker_speed=6.5, trees=6.0, boulders=0.0, walls=0.0),
