@@ -17,6 +17,7 @@ COMMANDS = {
     "games": ("ludus.commands.games", "what games there are; one in detail"),
     "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
+    "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }
 
 HELP = """usage: ludus COMMAND …    (ludus COMMAND --help: options and an example)

@@ -113,6 +113,7 @@ class Role:
         self.no_valid_row = torch.zeros((), device=config.device)
         self.gamma, self.clip, self.entropy = (torch.zeros((), device=config.device) for _ in range(3))
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
+        self.entropy_matters = any(parse(self.config.entropy).values)
 
     def set_schedules(self, share: float) -> float:
         """Scheduled values for this point of the budget, as tensors that a graph can read. Returns the learning rate."""
@@ -310,7 +311,8 @@ class PPO:
     def finish(self, role: Role) -> None:
         """Observation statistics move only now: the same ones were used while acting and while learning."""
         r = role.rollout
-        role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valid.flatten())
+        if role.policy.normalise_observation:
+            role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valid.flatten())
 
     def one_pass(self, role: Role) -> None:
         """One pass over the rollout in minibatches of whole chunks."""
@@ -361,7 +363,8 @@ class PPO:
             clipped = old + (output.value - old).clamp(-c.value_clip, c.value_clip)
             error = torch.max(error, (clipped - target).square())
         value_loss = 0.5 * masked_mean(error, valid)
-        entropy = masked_mean(output.distribution.entropy(), valid)
+        with contextlib.nullcontext() if role.entropy_matters else torch.no_grad():
+            entropy = masked_mean(output.distribution.entropy(), valid)
         loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
         auxiliary = torch.zeros((), device=loss.device)
         if role.predictor is not None:

@@ -26,14 +26,13 @@ class RunningNorm(nn.Module):
         weight = valid.to(torch.float32)
         n = weight.sum()
         safe = n.clamp(min=1.0)
-        x = torch.where(valid.unsqueeze(-1), x.float(), 0.0)
-        mean = x.sum(0) / safe
-        var = ((x - mean).square() * weight.unsqueeze(-1)).sum(0) / safe
+        x = torch.where(valid.unsqueeze(-1), x.float() - self.mean, 0.0)  # around the old mean: no loss of digits
+        delta = weight @ x / safe
+        var = weight @ x.square() / safe - delta.square()
         total = self.count + n
         share = n / total.clamp(min=1.0)
-        delta = mean - self.mean
         new_mean = self.mean + delta * share
-        new_var = self.var * (1 - share) + var * share + delta.square() * share * (1 - share)
+        new_var = self.var * (1 - share) + var.clamp(min=0) * share + delta.square() * share * (1 - share)
         self.mean.copy_(torch.where(n > 0, new_mean, self.mean))
         self.var.copy_(torch.where(n > 0, new_var, self.var))
         self.count.copy_(total)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -30,6 +33,17 @@ def set_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+    _keep_memory()
+
+
+@functools.cache
+def _keep_memory() -> None:
+    """Tells glibc to keep freed memory: otherwise every large temporary of torch costs fresh pages (about 15% of an update)."""
+    trim_threshold, mmap_threshold = -1, -3  # from malloc.h
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(mmap_threshold, 1 << 30)
+        libc.mallopt(trim_threshold, (1 << 31) - 1)
 
 
 def cores() -> int:

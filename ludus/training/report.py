@@ -10,6 +10,8 @@ from typing import Any
 
 from ludus.training.run import Run, write_atomically
 
+MOST_CURVES = 16
+
 
 def write_report(run: Run) -> None:
     """Draws what metrics.jsonl holds."""
@@ -54,9 +56,9 @@ def _figures(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
-    axes = figure.add_subplot()
-    for name in names:
+    figure = Figure(figsize=(10, 2.8))
+    axes = figure.add_axes((0.07, 0.17, 0.6, 0.7))
+    for name in names[:MOST_CURVES]:
         points = [(line["progress/agent_steps"], line[name]) for line in lines if line.get(name) is not None]
         if not points:
             continue
@@ -77,6 +79,8 @@ def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]
     axes.spines[["top", "right"]].set_visible(False)
     if len(names) > 1:
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    if len(names) > MOST_CURVES:
+        axes.set_title(f"and {len(names) - MOST_CURVES} more in metrics.jsonl", fontsize=8, loc="right")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg")
     image = base64.b64encode(buffer.getvalue()).decode()

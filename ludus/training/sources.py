@@ -40,8 +40,9 @@ def make_batch(
 
 
 def role_rows(config: Config) -> dict[str, int]:
-    """Agents of each role over all envs, without making a batch."""
+    """Agents of each role over all envs. A game or env that cannot be made is refused here, before anything is written."""
     if is_foreign(config.game):
+        make_batch(config, 1, config.seed)
         return {"agent": config.envs}
     game, preset = find_game(config.game)
     layout = Layout(game, game.resolve(config.game_values, preset))

@@ -61,7 +61,7 @@ def test_bench_env_json(capsys):
     ("arguments", "words"),
     [
         (["gmaes"], "did you mean 'games'"),
-        (["bench"], "needs one of: env"),
+        (["bench"], "needs one of: train, env"),
         (["games", "pursiut"], "did you mean 'pursuit'"),
         (["games", "pursuit:esay"], "no preset 'esay': did you mean 'easy'"),
         (["games", "no.such.module:GAME"], "no module 'no'"),
