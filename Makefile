@@ -20,7 +20,7 @@ install-dev: .venv/installed-dev
 	touch $@
 
 train: install
-	$(BIN)/ludus games
+	$(BIN)/ludus train hide_and_seek --train.total-seconds 180 --eval.every-seconds 60
 
 test: install-dev lint
 	$(BIN)/python -m pytest -m "not slow and not cuda" --durations=15

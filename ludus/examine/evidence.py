@@ -79,7 +79,8 @@ class Diagnostics:
         names = self.algorithm.batch.layout.observation
         r = role.rollout
         valid = r.valid.flatten()
-        rows = r.observation[:-1].flatten(0, 1)[valid] if bool(valid.any()) else r.observation[:-1].flatten(0, 1)
+        rows = r.observation[:-1, :, : len(names)].flatten(0, 1).float()
+        rows = rows[valid] if bool(valid.any()) else rows
         low, high = rows.amin(0), rows.amax(0)
         finite = torch.isfinite(rows).all(0)
         out: dict[str, Any] = {

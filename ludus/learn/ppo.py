@@ -105,7 +105,7 @@ class Role:
         masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
         self.bptt = config.learn.bptt or 1
         self.rollout = RoleRollout(
-            config.learn.rollout, self.bptt, self.rows, len(layout.observation), self.space, self.policy.state_size, masked,
+            config.learn.rollout, self.bptt, self.rows, self.policy.inputs, self.space, self.policy.state_size, masked,
             config.device,
         )  # fmt: skip
         self.sums = torch.zeros(len(SUMS), device=config.device)
@@ -141,11 +141,16 @@ class Role:
         """A batch array of this role's agents as [rows, …], env after env."""
         return self.batch.tensor(name)[:, self.agents].flatten(0, 1)
 
+    def observe(self, t: int) -> None:
+        """The observation into the rollout; its padding stays zero."""
+        padded = self.rollout.observation[t].view(self.batch.num_envs, self.num_agents, -1)
+        padded[..., : self.policy.entries].copy_(self.batch.tensor("observation")[:, self.agents])
+
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""
         r, batch = self.rollout, self.batch
         shape = (batch.num_envs, self.num_agents, -1)
-        r.observation[t].view(shape).copy_(batch.tensor("observation")[:, self.agents])
+        self.observe(t)
         mask = None
         if self.space.masked:
             r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
@@ -178,7 +183,7 @@ class Role:
     def look_ahead(self) -> None:
         """The value of the state the rollout ended in; memory and envs stay as they are."""
         r, last = self.rollout, self.rollout.reward.shape[0]
-        r.observation[last].view(self.batch.num_envs, self.num_agents, -1).copy_(self.batch.tensor("observation")[:, self.agents])
+        self.observe(last)
         r.starts[last].copy_(self.start)
         output = self.policy(r.observation[last : last + 1], self.state, r.starts[last : last + 1])
         r.value[last] = self.policy.real_value(output.value[0])
@@ -381,7 +386,7 @@ class PPO:
     def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor) -> Tensor:
         """Predict the next observation of the chunk where it belongs to the same episode."""
         assert role.predictor is not None
-        following = role.policy.observation_norm(part["observation"][1:])
+        following = role.policy.observation_norm(part["observation"][1:].float())[..., : role.policy.entries]
         same_episode = valid[:-1] & ~part["starts"][1:]
         error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
         return masked_mean(error, same_episode)

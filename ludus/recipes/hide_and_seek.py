@@ -1,4 +1,8 @@
-"""Hide-and-seek: seeker and hiders learn together from the start, since weak hiders are the seeker's curriculum."""
+"""Hide-and-seek: the seeker first learns on hiders that still move at random, then both learn together.
+
+Weak hiders are the seeker's curriculum: hiders that learn from the first step are soon so rarely seen that the seeker
+takes long to find out what catching is.
+"""
 
 from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
 
@@ -25,7 +29,7 @@ def hide_and_seek() -> Config:
             epochs=4,
             minibatches=8,
             reward_scale=0.02,
-            roles={"hider": {"minibatches": 16}},
+            roles={"hider": {"minibatches": 16, "learning_rate": "0:0, 0.2:0, 0.25:1e-3, 1:1e-4"}},
         ),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),

@@ -159,7 +159,8 @@ def fit_layout(
         raise LudusError(
             f"{where} was trained with other observations: it expects {lost[:5] or 'no more'} and does not know {new[:5] or 'any new'}"
         )
-    order = torch.tensor([before.index(name) for name in after])
+    inputs_now = tensors["observation_norm.mean"].shape[0]
+    order = torch.tensor([before.index(name) for name in after] + list(range(len(after), inputs_now)))
     moved = dict(tensors)
     inputs = [n for n in tensors if n.endswith(("actor.encoder.0.weight", "critic.encoder.0.weight"))]
     if not inputs:

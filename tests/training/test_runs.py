@@ -220,7 +220,7 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
     with pytest.raises(LudusError, match=r"no module .* matches nonsense"):
         api.start(config(), {}, tmp_path / "none", quiet=True, init_from=str(run.path), init_modules=("nonsense",))
     assert not (tmp_path / "none").exists()
-    with pytest.raises(LudusError, match=r"\[2, 16\] but this policy has \[2, 24\]"):
+    with pytest.raises(LudusError, match=r"\[8, 16\] but this policy has \[8, 24\]"):
         api.start(config(policy=PolicyConfig(hidden=(24,))), {}, tmp_path / "other", quiet=True, init_from=str(run.path))
 
 
