@@ -24,6 +24,7 @@ from ludus.config import Config, PPOConfig
 from ludus.curriculum.schedules import parse
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.policies.heads import Actions, ActionSpace, action_space
+from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.training.graphs import Graphs
 
@@ -195,13 +196,15 @@ class PPO:
     def __init__(self, batch: Any, config: Config) -> None:
         self.batch, self.config = batch, config
         self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
         self.bptt = config.learn.bptt or 1
         self.on_gpu = config.device == "cuda"
         self.graphs = Graphs(self.tensors) if self.on_gpu else None
 
     def tensors(self) -> list[Tensor]:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
-        return [*self.batch.arrays.values(), *(t for role in self.roles.values() for t in role.tensors())]
+        memories = [opponent.state for opponent in self.opponents]
+        return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
 
     def run(self, name: str, function: Callable[[], None]) -> None:
         """Runs a part of the iteration; on CUDA as a graph."""
@@ -234,6 +237,8 @@ class PPO:
             with timed("act"), self.precision():
                 for role in self.roles.values():
                     role.act(t)
+                for opponent in self.opponents:
+                    opponent.act()
             with timed("simulate"):
                 self.batch.step()
             with timed("act"):

@@ -263,7 +263,13 @@ class Batch:
 
     def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
         """Hands the agents of a role (of one team) to a bot, or back to the policy, from each env's next reset row on."""
-        number = self.controller_number(role, name)
+        self._set_next_controller(role, self.controller_number(role, name), envs, team)
+
+    def set_opponent(self, role: str, slot: int, envs: Any = slice(None), team: int | None = None) -> None:
+        """Hands the agents of a role (of one team) to the frozen policy in a slot, from each env's next reset row on."""
+        self._set_next_controller(role, -1 - slot, envs, team)
+
+    def _set_next_controller(self, role: str, number: int, envs: Any, team: int | None) -> None:
         seats = next(s for s in self.layout.seats if s.role == role)
         agents = seats.agents if team is None else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
         self.arrays["controller_next"][envs, agents] = number

@@ -12,7 +12,8 @@ from numpy import float32
 from ludus.sim import random
 from ludus.sim.game import phase
 
-STILL, RANDOM, FIRST_BOT = 1, 2, 3  # values of `controller`; 0 is a policy outside
+# values of `controller`: 0 is the learning policy, above are bots, below are frozen policies (slot k is -1 - k)
+STILL, RANDOM, FIRST_BOT = 1, 2, 3
 STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE = 9001, 9002, 9003
 
 

@@ -10,35 +10,10 @@ import numpy as np
 import torch
 
 from ludus.errors import LudusError, nearest
+from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 
 MOST_ENVS = 256
-
-
-class Player:
-    """A policy that acts for some agents of a batch; its memory starts fresh with every episode."""
-
-    def __init__(self, policy: Policy, batch: Any, agents: slice, greedy: bool) -> None:
-        self.policy, self.batch, self.agents, self.greedy = policy, batch, agents, greedy
-        self.count = agents.stop - agents.start
-        self.state = policy.initial_state(batch.num_envs * self.count)
-
-    @torch.no_grad()
-    def act(self) -> None:
-        batch, rows = self.batch, self.batch.num_envs * self.count
-        observation = batch.tensor("observation")[:, self.agents].reshape(1, rows, -1)
-        mask = batch.tensor("action_mask")[:, self.agents].reshape(1, rows, -1) if self.policy.space.masked else None
-        starts = batch.tensor("resetting").unsqueeze(1).expand(-1, self.count).reshape(1, rows)
-        output = self.policy(observation, self.state, starts, mask)
-        actions = output.distribution.greedy() if self.greedy else output.distribution.sample()
-        self.state = output.state
-        shape = (batch.num_envs, self.count, -1)
-        if self.policy.space.continuous:
-            batch.tensor("continuous")[:, self.agents] = actions.continuous.view(shape)
-        if self.policy.space.binary:
-            batch.tensor("binary")[:, self.agents] = actions.binary.view(shape)
-        if self.policy.space.choices:
-            batch.tensor("choices")[:, self.agents] = actions.choices.view(shape)
 
 
 def play(batch: Any, players: list[Player], episodes: int, seed: int) -> dict[str, np.ndarray]:
@@ -145,7 +120,7 @@ def _seat(
                 continue
             shown.append((role, agents))
             continue
-        players.append(Player(policies[role], batch, agents, greedy))
+        players.append(Player(policies[role], batch, agents, greedy=greedy))
         if not measured or role == measured:
             shown.append((role, agents))
     return players, shown
