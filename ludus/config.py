@@ -154,6 +154,10 @@ class LogConfig:
     """Iterations between lines of diagnostics.jsonl; 0: never."""
     episodes: int = 2000
     """At most this many episodes are sampled into episodes.csv."""
+    replay_every: int = 1
+    """Evaluations between stored replays (best, worst and a random episode per opponent); 0: never."""
+    replays: int = 30
+    """Newest replays to keep."""
 
 
 @dataclass(kw_only=True)
@@ -333,7 +337,7 @@ def _check_counts(config: Config) -> None:
     for name, least in (
         ("envs", 1), ("seed", 0), ("learn.rollout", 1), ("learn.epochs", 1), ("learn.minibatches", 1), ("learn.accumulate", 1),
         ("learn.burn_in", 0), ("learn.max_grad_norm", 0), ("learn.value_clip", 0), ("learn.adam_epsilon", 0),
-        ("eval.episodes", 1), ("eval.seed", 0), ("checkpoint.keep", 1), ("log.episodes", 0), ("log.diagnostics_every", 0),
+        ("eval.episodes", 1), ("eval.seed", 0), ("checkpoint.keep", 1), ("log.episodes", 0), ("log.diagnostics_every", 0), ("log.replay_every", 0), ("log.replays", 0),
         ("policy.memory_size", 1), ("train.threads", 1), ("learn.bptt", 1), ("train.total_agent_steps", 1),
         ("eval.every_agent_steps", 1), ("checkpoint.every_agent_steps", 1),
     ):  # fmt: skip

@@ -12,11 +12,13 @@ import torch
 from ludus.errors import LudusError, nearest
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
+from ludus.sim import Batch
+from ludus.training.replay import Recorder
 
 MOST_ENVS = 256
 
 
-def play(batch: Any, players: list[Player], episodes: int, seed: int) -> dict[str, np.ndarray]:
+def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: Recorder | None = None) -> dict[str, np.ndarray]:
     """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
 
     Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents].
@@ -28,7 +30,11 @@ def play(batch: Any, players: list[Player], episodes: int, seed: int) -> dict[st
     while left.any():
         for player in players:
             player.act()
+        if recorder is not None:
+            recorder.before()
         batch.step()
+        if recorder is not None:
+            recorder.after()
         done = np.flatnonzero(batch.numpy("counted") & (left > 0))
         if len(done):
             left[done] -= 1
@@ -84,9 +90,18 @@ def against_list(controllers: Mapping[str, Mapping[str, int]], wanted: tuple[str
 
 
 def evaluate(
-    make: Callable[[int], Any], policies: Mapping[str, Policy], against: str, episodes: int, seed: int, greedy: bool = False
+    make: Callable[[int], Any],
+    policies: Mapping[str, Policy],
+    against: str,
+    episodes: int,
+    seed: int,
+    greedy: bool = False,
+    keep: Callable[[Recorder, str], None] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Metrics with intervals. `make(num_envs)` gives a fresh batch on held-out seeds. Actions are sampled, or greedy."""
+    """Metrics with intervals. `make(num_envs)` gives a fresh batch on held-out seeds. Actions are sampled, or greedy.
+
+    `keep(recorder, role)` is handed what was recorded, to store replays.
+    """
     batch = make(min(episodes, MOST_ENVS))
     metrics: dict[str, dict[str, float]] = {}
     for policy in policies.values():
@@ -96,7 +111,10 @@ def evaluate(
         batch.arrays["finished"][...] = True
         batch.step()
         batch.read_statistics()
-        result = play(batch, players, episodes, seed)
+        recorder = Recorder(batch) if keep is not None and isinstance(batch, Batch) else None
+        result = play(batch, players, episodes, seed, recorder)
+        if keep is not None and recorder is not None:
+            keep(recorder, measured)
         for role, agents in shown:
             metrics |= _summary(batch, role, agents, result, several=len(batch.layout.seats) > 1)
     return metrics

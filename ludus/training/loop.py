@@ -23,6 +23,7 @@ from ludus.learn.ppo import PPO
 from ludus.training import checkpoint, devices
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Clock, Window
+from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, role_rows
 
@@ -40,6 +41,7 @@ class Progress:
     evaluated_at_steps: int = 0
     evaluated_at_seconds: float = 0.0
     sampled_episodes: int = 0
+    evaluations: int = 0
     best: dict[str, Any] = field(default_factory=dict)
 
 
@@ -266,9 +268,12 @@ class Trainer:
         policies = {name: role.policy for name, role in self.algorithm.roles.items()}
         single = len(self.batch.layout.seats) == 1 and self.batch.layout.seats[0].teams == 1
         record: dict[str, float] = {}
+        p.evaluations += 1
+        store = self.config.log.replay_every and p.evaluations % self.config.log.replay_every == 0
         for against in against_list(self.batch.controllers, e.against, single):
             for greedy in (False, True) if e.greedy else (False,):
-                metrics = evaluate(self.make_evaluation_batch, policies, against, e.episodes, e.seed, greedy)
+                keep = self.replay_keeper(against) if store and not greedy else None
+                metrics = evaluate(self.make_evaluation_batch, policies, against, e.episodes, e.seed, greedy, keep)
                 for name, value in metrics.items():
                     if greedy:
                         record[f"eval/{against}/{name}_greedy"] = value["mean"]
@@ -277,6 +282,21 @@ class Trainer:
                         record[f"eval/{against}/{name}_low"] = value["low"]
                         record[f"eval/{against}/{name}_high"] = value["high"]
         return record
+
+    def replay_keeper(self, against: str) -> Callable[[Recorder, str], None]:
+        """Stores the best, the worst and a random episode of the role that is measured; drops the oldest replays."""
+        folder, step = self.run.path / "replays", self.progress.agent_steps
+
+        def keep(recorder: Recorder, role: str) -> None:
+            seats = next((s for s in self.batch.layout.seats if s.role == role), self.batch.layout.seats[0])
+            for label, env in recorder.chosen(seats.start).items():
+                name = f"{step:012d}-{against.replace(':', '_')}-{seats.role}-{label}.safetensors"
+                header = {"source": self.config.game, "step": step, "against": against, "role": seats.role, "label": label}
+                recorder.save(folder / name, env, header)
+            for old in sorted(folder.glob("*.safetensors"))[: -self.config.log.replays or None]:
+                old.unlink()
+
+        return keep
 
     def make_evaluation_batch(self, num_envs: int) -> Any:
         return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True)
@@ -327,6 +347,7 @@ class Trainer:
             "game_fingerprint": self.batch.fingerprint(),
             "versions": versions(),
             "threads": self.config.train.threads,
+            "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
         }
         checkpoint.save(self.run, p.agent_steps, {"policy": policy, "optimizer": optimizer, "state": state}, manifest)
         self._saved_at = (p.agent_steps, p.seconds)
