@@ -82,7 +82,7 @@ class _BareRole:
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
         self.policy = Policy(len(role.batch.layout.observation), role.space, config.policy).to(config.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True)
-        entries = len(role.batch.layout.observation)
+        entries = self.policy.inputs
         chunks = self.steps // self.length * self.rows
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
         self.learning = torch.randn(self.length, chunks // self.minibatches, entries, device=config.device)

@@ -92,6 +92,7 @@ class GymBatch:
             "action_mask": np.zeros((*shape, 0), bool),
             "reward": np.zeros(shape, np.float32),
             "valid": np.zeros(shape, bool),
+            "was_alive": np.zeros(shape, bool),
             "controller": np.zeros(shape, np.int16),
             "agent_terminated": np.zeros(shape, bool),
             "agent_truncated": np.zeros(shape, bool),
@@ -122,7 +123,7 @@ class GymBatch:
         a = self.arrays
         self._observe(i, env, observation)
         a["resetting"][i], a["finished"][i], a["counted"][i] = True, False, False
-        a["valid"][i] = a["agent_terminated"][i] = a["agent_truncated"][i] = False
+        a["valid"][i] = a["was_alive"][i] = a["agent_terminated"][i] = a["agent_truncated"][i] = False
         a["reward"][i] = a["episode_return"][i] = a["episode_length"][i] = 0
         a["term_totals"][i] = 0
 
@@ -137,7 +138,7 @@ class GymBatch:
         if not math.isfinite(float(reward)):
             raise LudusError(f"env {i} of gym:{self.name} gave the reward {reward} in step {a['episode_length'][i, 0] + 1}")
         self._observe(i, env, observation)
-        a["resetting"][i], a["valid"][i], a["reward"][i] = False, True, reward
+        a["resetting"][i], a["valid"][i], a["was_alive"][i], a["reward"][i] = False, True, True, reward
         a["agent_terminated"][i] = terminated
         a["agent_truncated"][i] = truncated and not terminated
         a["finished"][i] = a["counted"][i] = terminated or truncated

@@ -8,26 +8,36 @@ from torch import Tensor
 
 @torch.no_grad()
 def generalised_advantages(
-    reward: Tensor, value: Tensor, terminated: Tensor, truncated: Tensor, gamma: float | Tensor, gae_lambda: float, out: Tensor
+    reward: Tensor,
+    value: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    idle: Tensor,
+    gamma: float | Tensor,
+    gae_lambda: float,
+    out: Tensor,
 ) -> Tensor:
     """GAE(λ) in units of reward.
 
     A *terminated* row has no future. A *truncated* row has one, the value of the true final observation, which is the next
     row's observation (the row after it is the reset row, which is not valid and learns nothing). Both cut the sum.
+    An *idle* row (alive, but without a decision) has a value nobody trains: it is worth what follows it.
     """
     running = torch.zeros_like(value[0])
+    following = value[-1]
     for t in reversed(range(reward.shape[0])):
-        future = gamma * value[t + 1] * ~terminated[t]
-        delta = reward[t] + future - value[t]
-        running = delta + gamma * gae_lambda * running * ~(terminated[t] | truncated[t])
+        worth = reward[t] + gamma * following * ~terminated[t]
+        here = torch.where(idle[t], worth, value[t])
+        running = worth - here + gamma * gae_lambda * running * ~(terminated[t] | truncated[t])
         out[t] = running
+        following = here
     return out
 
 
-def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """The mean over entries where the mask is true; 0 if there are none."""
+def masked_mean(x: Tensor, mask: Tensor, total: Tensor | None = None) -> Tensor:
+    """The mean over entries where the mask is true; 0 if there are none. `total`: divide by this many instead."""
     weight = mask.to(x.dtype)
-    return (x * weight).sum() / weight.sum().clamp(min=1.0)
+    return (x * weight).sum() / (weight.sum() if total is None else total).clamp(min=1.0)
 
 
 @torch.no_grad()

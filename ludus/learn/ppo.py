@@ -66,6 +66,7 @@ class RoleRollout:
         self.standardised = zeros(steps, rows)
         self.target = zeros(steps, rows)
         self.valid = zeros(steps, rows, dtype=torch.bool)
+        self.idle = zeros(steps, rows, dtype=torch.bool)
         self.terminated = zeros(steps, rows, dtype=torch.bool)
         self.truncated = zeros(steps, rows, dtype=torch.bool)
         self.starts = zeros(steps + 1, rows, dtype=torch.bool)
@@ -90,9 +91,10 @@ class Role:
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
-        actor = [p for n, p in self.policy.named_parameters() if not n.startswith("critic.")]
+        of_critic = ("critic.", "value_head.") if self.policy.critic is not None else ()
+        actor = [p for n, p in self.policy.named_parameters() if not n.startswith(of_critic)]
         actor += list(self.predictor.parameters()) if self.predictor is not None else []
-        critic = [p for n, p in self.policy.named_parameters() if n.startswith("critic.")]
+        critic = [p for n, p in self.policy.named_parameters() if n.startswith(of_critic)]
         groups: list[dict[str, Any]] = [{"params": actor, "name": "actor"}] + (
             [{"params": critic, "name": "critic"}] if critic else []
         )
@@ -177,6 +179,7 @@ class Role:
         r = self.rollout
         torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])
         torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])
+        torch.logical_and(self.flat("was_alive"), ~self.flat("valid"), out=r.idle[t])
         r.terminated[t] = self.flat("agent_terminated")
         r.truncated[t] = self.flat("agent_truncated")
         self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
@@ -288,7 +291,6 @@ class PPO:
         """Advantages, targets and their statistics, before the first pass."""
         r, steps = role.rollout, role.rollout.reward.shape[0]
         role.sums.zero_()
-        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, role.gamma, role.config.gae_lambda, r.advantage)
         self.set_targets(role)
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valid)
@@ -303,7 +305,8 @@ class PPO:
         role.overview.copy_(torch.stack([overview[name] for name in OVERVIEW]))
 
     def set_targets(self, role: Role) -> None:
-        r = role.rollout
+        r, c = role.rollout, role.config
+        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, r.idle, role.gamma, c.gae_lambda, r.advantage)
         torch.add(r.advantage, r.value[:-1], out=r.target)
         r.standardised.copy_(standardise(r.advantage, r.valid))
 
@@ -314,7 +317,6 @@ class PPO:
         with self.precision():
             output = role.policy(r.observation, r.state[0], r.starts)
         r.value.copy_(role.policy.real_value(output.value))
-        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, role.gamma, role.config.gae_lambda, r.advantage)
         self.set_targets(role)
 
     @torch.no_grad()
@@ -329,16 +331,18 @@ class PPO:
         c = role.config
         role.pass_kl.zero_()
         data = self.chunks(role)
-        for i, indices in enumerate(self.shuffled(data["valid"], c.minibatches * c.accumulate)):
-            part = {name: x[:, indices] for name, x in data.items()}
-            if i % c.accumulate == 0:
-                role.optimizer.zero_grad()
-            (self.loss(role, part) / c.accumulate).backward()
-            if (i + 1) % c.accumulate == 0:
-                self.update(role)
+        for minibatch in self.shuffled(data["valid"], c.minibatches):
+            role.optimizer.zero_grad()
+            total = data["valid"][:, minibatch].sum().float()
+            for indices in minibatch.tensor_split(c.accumulate):
+                part = {name: x[:, indices] for name, x in data.items()}
+                self.loss(role, part, total).backward()
+            self.update(role, total)
 
-    def update(self, role: Role) -> None:
+    def update(self, role: Role, total: Tensor) -> None:
+        nothing = (total == 0).float()
         if self.on_gpu:  # a minibatch without a valid row must not move the weights by momentum alone
+            role.no_valid_row.copy_(nothing)
             role.optimizer.found_inf = role.no_valid_row  # type: ignore[attr-defined]
         limit = role.config.max_grad_norm
         norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
@@ -346,25 +350,20 @@ class PPO:
         with torch.no_grad():
             role.sums[SUMS.index("grad_norm")] += norm
             role.sums[SUMS.index("clipped_updates")] += (norm > limit).float() if limit > 0 else 0.0
-            role.sums[SUMS.index("updates")] += 1.0
+            role.sums[SUMS.index("updates")] += 1.0 - nothing
 
-    def loss(self, role: Role, part: dict[str, Tensor]) -> Tensor:
-        """The PPO loss of one minibatch [L, C]: only valid rows count, each as much as any other."""
+    def loss(self, role: Role, part: dict[str, Tensor], total: Tensor) -> Tensor:
+        """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other."""
         c, clip = role.config, role.clip
         with self.precision():
             output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"))
         valid = part["valid"]
-        if c.burn_in:
-            valid = valid.clone()
-            valid[: c.burn_in] = False
-        if self.on_gpu:
-            role.no_valid_row.copy_(~valid.any())
         actions = Actions(part["raw"], part["binary"], part["choices"])
         log_ratio = output.distribution.log_prob(actions) - part["log_prob"]
         log_ratio = torch.where(valid, log_ratio, 0.0)  # rows that are not ours must not overflow
         ratio = log_ratio.exp()
         advantage = part["advantage"]
-        policy_loss = -masked_mean(torch.min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage), valid)
+        policy_loss = -masked_mean(torch.min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage), valid, total)
 
         target = role.policy.normal_value(part["target"])
         error = (output.value - target).square()
@@ -372,29 +371,29 @@ class PPO:
             old = role.policy.normal_value(part["value"])
             clipped = old + (output.value - old).clamp(-c.value_clip, c.value_clip)
             error = torch.max(error, (clipped - target).square())
-        value_loss = 0.5 * masked_mean(error, valid)
+        value_loss = 0.5 * masked_mean(error, valid, total)
         with contextlib.nullcontext() if role.entropy_matters else torch.no_grad():
-            entropy = masked_mean(output.distribution.entropy(), valid)
+            entropy = masked_mean(output.distribution.entropy(), valid, total)
         loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
         auxiliary = torch.zeros((), device=loss.device)
         if role.predictor is not None:
-            auxiliary = self.prediction_loss(role, output.features, part, valid)
+            auxiliary = self.prediction_loss(role, output.features, part, valid, total)
             loss = loss + c.auxiliary * auxiliary
         with torch.no_grad():
-            kl = masked_mean(ratio - 1 - log_ratio, valid)  # unbiased, never negative (Schulman's k3)
-            cut = masked_mean(((ratio - 1).abs() > clip).float(), valid)
-            role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut]) / c.accumulate
-            role.sums[SUMS.index("auxiliary_loss")] += auxiliary / c.accumulate
-            role.pass_kl += kl / (c.minibatches * c.accumulate)
+            kl = masked_mean(ratio - 1 - log_ratio, valid, total)  # unbiased, never negative (Schulman's k3)
+            cut = masked_mean(((ratio - 1).abs() > clip).float(), valid, total)
+            role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut])
+            role.sums[SUMS.index("auxiliary_loss")] += auxiliary
+            role.pass_kl += kl / c.minibatches
         return loss
 
-    def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor) -> Tensor:
+    def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor, total: Tensor) -> Tensor:
         """Predict the next observation of the chunk where it belongs to the same episode."""
         assert role.predictor is not None
         following = role.policy.observation_norm(part["observation"][1:].float())[..., : role.policy.entries]
         same_episode = valid[:-1] & ~part["starts"][1:]
         error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
-        return masked_mean(error, same_episode)
+        return masked_mean(error, same_episode, total)
 
     def chunks(self, role: Role) -> dict[str, Tensor]:
         """The rollout as chunks: every tensor [L, C, …], the memory at each chunk's start [1, C, state]."""
@@ -411,6 +410,9 @@ class PPO:
         names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
         names += ["mask"] if role.space.masked else []
         data = {name: cut(getattr(r, name)) for name in names}
+        if role.config.burn_in:  # the first steps of a chunk only warm the memory up
+            data["valid"] = data["valid"].clone()
+            data["valid"][: role.config.burn_in] = False
         data["advantage"] = cut(r.standardised)
         data["state"] = r.state.reshape(1, count * rows, r.state.shape[-1])
         return data

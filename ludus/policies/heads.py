@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 FORBIDDEN = -1e9
+LOG_STD_LIMITS = (-5.0, 2.0)
 LOG_2PI = math.log(2 * math.pi)
 
 
@@ -96,10 +97,10 @@ class Distribution:
         self.mean = parameters[..., :c]
         at = c
         if space.state_dependent_std:
-            self.log_std = parameters[..., c : 2 * c].clamp(-5.0, 2.0)
+            self.log_std = parameters[..., c : 2 * c].clamp(*LOG_STD_LIMITS)
             at = 2 * c
         else:
-            self.log_std = log_std if log_std is not None else parameters.new_zeros(c)
+            self.log_std = log_std.clamp(*LOG_STD_LIMITS) if log_std is not None else parameters.new_zeros(c)
         self.key_logits = parameters[..., at : at + b]
         self.key_mask = self._binary_mask(mask)
         at += b

@@ -85,6 +85,8 @@ class Policy(nn.Module):
             x = nn.functional.pad(x, (0, self.inputs - x.shape[-1]))
         if self.normalise_observation:
             x = self.observation_norm(x.float())
+        elif not torch.is_autocast_enabled(x.device.type):
+            x = x.float()
         split = self.actor.memory.state_size
         features, actor_state = self.actor(x, state[:, :split], starts)
         if self.critic is None:

@@ -45,16 +45,16 @@ def analyse(phase: Phase, fields: dict[str, Field]) -> Accesses:
     binding: Binding = {name: Lane(i) for i, name in enumerate(indices)}
     binding.update({name: name for name in phase.fields if name in fields})
     accesses = Accesses()
-    _Reader(phase.function, binding, fields, len(phase.lanes), phase.name, accesses).run()
+    _Reader(phase.function, binding, fields, phase.lanes, phase.name, accesses).run()
     return accesses
 
 
 class _Reader(ast.NodeVisitor):
     def __init__(
-        self, function: Callable, binding: Binding, fields: dict[str, Field], num_lanes: int, phase: str, out: Accesses
+        self, function: Callable, binding: Binding, fields: dict[str, Field], lanes: tuple[str, ...], phase: str, out: Accesses
     ) -> None:
         self.function, self.binding, self.fields = function, binding, fields
-        self.num_lanes, self.phase, self.out = num_lanes, phase, out
+        self.lanes, self.phase, self.out = lanes, phase, out
 
     def run(self) -> None:
         try:
@@ -87,7 +87,10 @@ class _Reader(ast.NodeVisitor):
         if not declared.shared and not self._is_lane(indices[0], 0):
             raise self.fail(node, f"'{target}' must be indexed with env first: an env never looks into another")
         inner = indices if declared.shared else indices[1:]
-        own = all(any(self._is_own(index, lane) for index in inner) for lane in range(1, 1 + self.num_lanes))
+        own = all(
+            any(self._is_own(index, axis, lane) for index, axis in zip(inner, declared.shape, strict=True))
+            for lane in range(1, 1 + len(self.lanes))
+        )
         line = node.lineno
         if isinstance(node.ctx, ast.Load):
             self.out.read.setdefault(target, line)
@@ -103,15 +106,16 @@ class _Reader(ast.NodeVisitor):
     def _is_lane(self, index: ast.expr, lane: int) -> bool:
         return isinstance(index, ast.Name) and self.binding.get(index.id) == Lane(lane)
 
-    def _is_own(self, index: ast.expr, lane: int) -> bool:
-        """The lane's index itself, or it plus or minus something that is the same for every lane."""
+    def _is_own(self, index: ast.expr, axis: str | int, lane: int) -> bool:
+        """The lane's index itself; on an axis of another size (observation entries) also the index plus a constant."""
         if self._is_lane(index, lane):
             return True
-        if isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add | ast.Sub):
-            return (self._is_lane(index.left, lane) and self._is_constant(index.right)) or (
-                isinstance(index.op, ast.Add) and self._is_constant(index.left) and self._is_lane(index.right, lane)
-            )
-        return False
+        if axis == self.lanes[lane - 1] or not (isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add)):
+            return False
+        left, right = index.left, index.right
+        return (self._is_lane(left, lane) and self._is_constant(right)) or (
+            self._is_constant(left) and self._is_lane(right, lane)
+        )
 
     def _is_constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -150,7 +154,7 @@ class _Reader(ast.NodeVisitor):
                 self.visit(argument)
             else:
                 binding[name] = bound
-        _Reader(callee, binding, self.fields, self.num_lanes, self.phase, self.out).run()
+        _Reader(callee, binding, self.fields, self.lanes, self.phase, self.out).run()
 
     def _bound(self, node: ast.expr) -> str | Lane | None:
         return self.binding.get(node.id) if isinstance(node, ast.Name) else None

@@ -7,8 +7,10 @@ helper gives another folder. Numba's own cache would miss such changes, and neve
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -195,8 +197,12 @@ def cache_root() -> Path:
 def _versions() -> str:
     import llvmlite
 
-    parts = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__]
-    return " ".join(parts)
+    try:
+        for_cuda = importlib.metadata.version("numba-cuda")
+    except importlib.metadata.PackageNotFoundError:
+        for_cuda = "none"
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return " ".join([platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__, for_cuda, own])
 
 
 def _load_driver(program: Program, source: str, scope: Mapping[str, Any]) -> tuple[types.ModuleType, Path]:
@@ -229,9 +235,10 @@ def _load_driver(program: Program, source: str, scope: Mapping[str, Any]) -> tup
 
 
 def _prune_cache() -> None:
-    folders = sorted(cache_root().glob("*-*"), key=lambda f: f.stat().st_mtime, reverse=True)
-    for folder in folders[KEEP_FOLDERS:]:
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # another process may be pruning too
+        folders = sorted(cache_root().glob("*-*"), key=lambda f: f.stat().st_mtime, reverse=True)
+        for folder in folders[KEEP_FOLDERS:]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -301,7 +308,7 @@ def compile_cpu(
 
 def _refuse_doubles(program: Program, linker: Linker) -> None:
     """Rules compute in float32. Mixing in an integer makes numba take double precision: say where."""
-    for function in (linker.done[f] for f in reachable(list(_function_names(program).values()))):
+    for function in (linker.link(f) for f in reachable(list(_function_names(program).values()))):
         for result in function.overloads.values():
             found = find_double(result)
             if found:

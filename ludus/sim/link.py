@@ -74,22 +74,23 @@ class Linker:
 
     def __init__(self, wrap: Callable[[Callable], Any], wrap_phase: Callable[[Callable], Any], compiled: bool) -> None:
         self.wrap, self.wrap_phase = wrap, wrap_phase
-        self.done: dict[Callable, Any] = {}
+        self.done: dict[tuple[Callable, str], Any] = {}
         self.math = self._module(math, set(dir(math))) if compiled else _single_math()
 
     def link(self, function: Callable, phase: bool = False) -> Any:
-        if function not in self.done:
-            _refuse_closure(function)
-            self.done[function] = None
+        key = (function, fingerprint([function]))  # a constant may have changed since it was last linked
+        if key not in self.done:
+            _refuse(function)
+            self.done[key] = None
             names, attributes = names_in(function.__code__)
             scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
             for name in sorted(names & function.__globals__.keys()):
                 scope[name] = self._convert(function.__globals__[name], attributes)
             linked = types.FunctionType(single(function.__code__), scope, function.__name__)
-            self.done[function] = self.wrap_phase(linked) if phase else self.wrap(linked)
-        if self.done[function] is None:
+            self.done[key] = self.wrap_phase(linked) if phase else self.wrap(linked)
+        if self.done[key] is None:
             raise RuleError(f"the rule function {function.__name__} calls itself: write it as a loop")
-        return self.done[function]
+        return self.done[key]
 
     def _convert(self, value: Any, attributes: set[str]) -> Any:
         if value is math:
@@ -107,9 +108,11 @@ class Linker:
         return proxy
 
 
-def _refuse_closure(function: Callable) -> None:
+def _refuse(function: Callable) -> None:
     if function.__closure__:
         raise RuleError(f"the rule function {function.__name__} uses variables of an enclosing function: make it top-level")
+    if function.__defaults__ or function.__kwdefaults__:
+        raise RuleError(f"the rule function {function.__name__} has default arguments: hand every argument over")
 
 
 def reachable(functions: list[Callable]) -> set[Callable]:

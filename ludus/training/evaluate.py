@@ -23,11 +23,12 @@ def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: 
 
     Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents].
     """
-    per_env = -(-episodes // batch.num_envs)
-    left = np.full(batch.num_envs, per_env)
-    rows: list[dict[str, np.ndarray]] = []
+    rounds = -(-episodes // batch.num_envs)
+    played = np.zeros(batch.num_envs, int)
+    names = ["return", "length", "outcome", *batch.layout.goals]
+    results = {name: np.zeros((rounds, batch.num_envs, batch.layout.num_agents)) for name in names}
     torch.manual_seed(seed)
-    while left.any():
+    while (played < rounds).any():
         for player in players:
             player.act()
         if recorder is not None:
@@ -35,15 +36,16 @@ def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: 
         batch.step()
         if recorder is not None:
             recorder.after()
-        done = np.flatnonzero(batch.numpy("counted") & (left > 0))
+        done = np.flatnonzero(batch.numpy("counted") & (played < rounds))
         if len(done):
-            left[done] -= 1
             values = {"return": "episode_return", "length": "episode_length", "outcome": "outcome"}
-            row = {name: batch.numpy(source)[done].astype(float) for name, source in values.items()}
-            goals = batch.numpy("goals")[done]
-            row |= {name: goals[..., i].astype(float) for i, name in enumerate(batch.layout.goals)}
-            rows.append(row)
-    return {name: np.concatenate([r[name] for r in rows])[:episodes] for name in rows[0]}
+            for name, source in values.items():
+                results[name][played[done], done] = batch.numpy(source)[done]
+            for i, name in enumerate(batch.layout.goals):
+                results[name][played[done], done] = batch.numpy("goals")[done][..., i]
+            played[done] += 1
+    # round after round in the order of envs: which episodes count does not depend on how long they took
+    return {name: values.reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
 
 
 def interval(values: np.ndarray) -> dict[str, float]:
@@ -147,18 +149,18 @@ def _seat(
 def _summary(
     batch: Any, role: str, agents: slice, result: Mapping[str, np.ndarray], several: bool
 ) -> dict[str, dict[str, float]]:
-    """Per episode the mean over the role's agents; a goal metric under its own name, the rest under role/name."""
+    """Per episode the mean over the role's agents; what only one role has under its own name, the rest under role/name."""
     out = {}
     for name, values in result.items():
         goal = batch.game.goal_metrics.get(name)
+        alone = not several
         if goal is not None:
             meant = [goal.roles] if isinstance(goal.roles, str) else goal.roles
             if meant is not None and role not in meant:
                 continue
+            alone = alone or (meant is not None and len(meant) == 1)
         per_episode = values[:, agents].mean(1)
         if name == "outcome":
-            if not values.any():
-                continue
             name, per_episode = "win_rate", (values[:, agents] > 0).mean(1)
-        out[name if goal is not None or not several else f"{role}/{name}"] = interval(per_episode)
+        out[name if alone else f"{role}/{name}"] = interval(per_episode)
     return out

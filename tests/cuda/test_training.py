@@ -74,6 +74,17 @@ def test_graphs_change_nothing(monkeypatch):
         assert torch.allclose(value, graphed[name], atol=1e-6), name
 
 
+def test_hide_and_seek_as_shipped_trains(tmp_path):
+    """Without observation statistics, with diagnostics, in both precisions."""
+    from ludus.recipes import load_recipe
+
+    for dtype in ("bfloat16", "float32"):
+        c = load_recipe("hide_and_seek")
+        c.device, c.envs, c.train, c.eval.episodes = "cuda", 64, TrainConfig(total_agent_steps=30_000, dtype=dtype), 4
+        run = ludus.train(c, run=tmp_path / dtype, quiet=True)
+        assert run.metrics()[-1]["progress/agent_steps"] >= 30_000
+
+
 def test_too_many_envs_name_what_fits():
     with pytest.raises(LudusError, match=r"envs .* need .* GB .* at most \d+ fit"):
         make_batch(config(envs=2_000_000_000), 2_000_000_000, 0)

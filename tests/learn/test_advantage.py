@@ -6,7 +6,7 @@ import torch
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 
 
-def gae(reward, value, terminated=None, truncated=None, gamma=0.9, lam=0.5):
+def gae(reward, value, terminated=None, truncated=None, idle=None, gamma=0.9, lam=0.5):
     reward = torch.tensor(reward, dtype=torch.float64).unsqueeze(1)
     steps = len(reward)
 
@@ -17,7 +17,11 @@ def gae(reward, value, terminated=None, truncated=None, gamma=0.9, lam=0.5):
 
     out = torch.zeros_like(reward)
     value = torch.tensor(value, dtype=torch.float64).unsqueeze(1)
-    return generalised_advantages(reward, value, flags(terminated), flags(truncated), gamma, lam, out).squeeze(1).tolist()
+    return (
+        generalised_advantages(reward, value, flags(terminated), flags(truncated), flags(idle), gamma, lam, out)
+        .squeeze(1)
+        .tolist()
+    )
 
 
 def test_constant_reward_at_its_fixed_point_has_no_advantage():
@@ -59,6 +63,13 @@ def test_shifting_the_ends_by_one_row_changes_the_answer():
     a = gae([1.0, 2.0, 0.0, 4.0], [5.0, 3.0, 7.0, 2.0, 8.0], terminated=[1])
     b = gae([1.0, 2.0, 0.0, 4.0], [5.0, 3.0, 7.0, 2.0, 8.0], terminated=[2])
     assert a[0] != pytest.approx(b[0])
+
+
+def test_an_idle_row_is_worth_what_follows_it():
+    """Its own value, 999, is nobody's prediction. Row 0 sees through it: 1 + 0.9·(2 + 0.9·4) − 5 = 1.04."""
+    # row 2: 3 + 0.9·8 − 4 = 6.2         row 1 idle: worth 2 + 0.9·4 = 5.6, advantage 0 + 0.45·6.2 = 2.79
+    # row 0: 1 + 0.9·5.6 − 5 + 0.45·2.79 = 2.2955
+    assert gae([1.0, 2.0, 3.0], [5.0, 999.0, 4.0, 8.0], idle=[1]) == pytest.approx([2.2955, 2.79, 6.2])
 
 
 def test_masked_mean_divides_by_the_number_of_valid_entries():

@@ -81,7 +81,7 @@ def test_cartpole_cut_at_50_steps_learns_to_balance_for_longer():
     """Truncation bootstraps: trained on 50-step episodes, it balances far beyond."""
     from ludus.training.evaluate import evaluate
 
-    ppo = learn("CartPoleShort", 60, gamma=0.99, rollout=32, learning_rate=1e-3, epochs=8)
+    ppo = learn("CartPoleShort", 120, gamma=0.99, rollout=32, learning_rate=1e-3, epochs=8)
     policies = {"agent": ppo.roles["agent"].policy}
     config = Config(game="gym:CartPole-v1")
     result = evaluate(lambda n: make_batch(config, n, 100), policies, "self", 8, 100, greedy=True)

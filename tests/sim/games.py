@@ -74,6 +74,25 @@ def neighbour(env, agent, x):
     x[env, 1 - agent] = 1.0
 
 
+@phase(lanes="agents", writes="x")
+def next_neighbour(env, agent, x):
+    x[env, agent + 1] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def reads_previous(env, agent, x):
+    x[env, agent] = x[env, agent - 1]
+
+
+def with_default(x, scale=2.0):
+    return x * scale
+
+
+@phase(lanes="agents", writes="x")
+def calls_with_default(env, agent, x):
+    x[env, agent] = with_default(x[env, agent])
+
+
 def poke(x, env, other):
     x[env, other] = 1.0
 

@@ -14,6 +14,8 @@ from tests.sim.games import COUNTER, variant, with_phase
         (games.neighbour, ["neighbour", "'x'", "another lane", "gather"]),
         (games.neighbour_through_helper, ["neighbour_through_helper", "'x'", "another lane"]),
         (games.reads_neighbour, ["reads_neighbour", "'x'", "x_next"]),
+        (games.next_neighbour, ["next_neighbour", "'x'", "another lane"]),
+        (games.reads_previous, ["reads_previous", "'x'", "x_next"]),
         (games.undeclared, ["undeclared", "'total'", "writes="]),
         (games.never_written, ["never_written", "'total'", "never writes"]),
         (games.unknown_field, ["unknown_field", "'totl'", "did you mean 'total'"]),
@@ -87,6 +89,19 @@ def test_double_precision_is_refused_with_the_line():
     for _ in range(2):  # the second time too: nothing of the first attempt was kept
         with pytest.raises(RuleError, match=r"double precision in doubles \(.*games\.py:\d+\)"):
             Batch(game, 2)
+
+
+def test_default_arguments_of_helpers_are_refused():
+    with pytest.raises(RuleError, match="with_default has default arguments"):
+        Batch(with_phase(games.calls_with_default), 2)
+
+
+def test_a_constant_changed_in_a_running_process_is_seen(monkeypatch):
+    """Also when the function was compiled before: an interactive session must not get yesterday's rules."""
+    before = Batch(games.PURSUIT, 2, seed=1).numpy("position")
+    monkeypatch.setattr("ludus.games.pursuit.rules.WORLD", 20.0)
+    after = Batch(games.PURSUIT, 2, seed=1).numpy("position")
+    assert (after == 2 * before).all()
 
 
 def test_counts_that_cannot_work():
