@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ludus.config import Config, apply_preset, flatten, origins, set_value, unflatten
+from ludus.config import Config, apply_preset, check, flatten, origins, set_value, unflatten
 from ludus.errors import LudusError
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def start(
 
     folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
     Run.refuse_existing(folder)
-    config = prepare(config)
+    config, sources = prepare(config, sources)
     extra = {"init_from": init_from, "init_modules": list(init_modules)} if init_from else None
 
     def begin(trainer: Trainer) -> None:
@@ -79,14 +81,18 @@ def start(
 
 
 def finish(trainer: Any) -> None:
-    """Trains to the end and writes the report, whatever happens on the way."""
+    """Trains to the end and writes the report, whatever happens on the way. The first error is the one that is told."""
     from ludus.training.report import write_report
 
     try:
         trainer.train()
-    finally:
-        trainer.run.close()
-        write_report(trainer.run)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            trainer.run.close()
+            write_report(trainer.run)
+        raise
+    trainer.run.close()
+    write_report(trainer.run)
 
 
 def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
@@ -95,6 +101,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer
     from ludus.training.run import Run, split_reference
+    from ludus.training.sources import role_rows
 
     folder, mark = split_reference(str(reference))
     run = Run(folder)
@@ -108,16 +115,35 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
             )
         set_value(config, full, value)
         data["origins"][full] = "command line"
+    check(config, role_rows(config))
     step = checkpoint.find(run, mark)
-    if mark is not None:
-        _drop_newer(run, step)
-    remove_unfinished(run)
+    run.lock()
+    progress = checkpoint.verify(run, step)["progress"]
+    spent = config.train.total_agent_steps is not None and progress["agent_steps"] >= config.train.total_agent_steps
+    if spent or (config.train.total_seconds is not None and progress["seconds"] >= config.train.total_seconds):
+        raise LudusError(
+            f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, {progress['seconds']:.0f} s): "
+            f"raise it with --train.total-agent-steps or --train.total-seconds"
+        )
     with Dashboard(config, quiet) as dashboard:
         trainer = Trainer(run, config, watch=dashboard)
+        if mark is not None:
+            _drop_newer(run, step)
+        remove_unfinished(run)
         trainer.restore(run, step)
+        _say_what_changed(checkpoint.read_manifest(run, step))
         run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
         finish(trainer)
     return run
+
+
+def _say_what_changed(manifest: Mapping[str, Any]) -> None:
+    from ludus.training.run import versions
+
+    now = versions()
+    changed = [f"{name} {old} → {now.get(name)}" for name, old in manifest["versions"].items() if now.get(name) != old]
+    if changed:
+        print(f"ludus: going on with other versions ({', '.join(changed)}): not bit for bit", file=sys.stderr)
 
 
 def _drop_newer(run: Run, step: int) -> None:
@@ -137,10 +163,18 @@ def remove_unfinished(run: Run) -> None:
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
 
 
+def forkable(reference: str | Path) -> Config:
+    """The config of a run as a starting point for another: what was derived for it is derived anew."""
+    from ludus.training.run import Run, split_reference
+
+    data = Run(split_reference(str(reference))[0]).read_json("config.json")
+    return unflatten({n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()})
+
+
 def fork(
     reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False
 ) -> Run:
-    """A new run that starts from another's checkpoint, with a changed config."""
+    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer, create, prepare
@@ -151,10 +185,10 @@ def fork(
     step = checkpoint.find(origin, mark)
     folder = Path(path) if path is not None else Path("runs") / default_name(config.game + "-fork")
     Run.refuse_existing(folder)
-    config = prepare(config)
+    config, sources = prepare(config, sources)
 
     def begin(trainer: Trainer) -> None:
-        trainer.restore(origin, step, exact=False)
+        trainer.load_weights(origin, step)
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)
@@ -231,7 +265,7 @@ def evaluate(
     if on is not None:
         config = replace(config, game=on, game_values={})
         check_same_layout(layout, make_batch(config, 1, 0).layout.describe(), f"{folder} and {on}")
-    chosen = config.eval.seed if seed is None else seed
+    chosen = config.eval.seed + 1 if seed is None else seed  # not the seed that chose the best checkpoint
     if episodes < 1:
         raise LudusError(f"{episodes} episodes measure nothing: use at least 1")
     metrics = measure(lambda n: make_batch(config, n, chosen, held_out=True), policies, against, episodes, chosen, greedy)

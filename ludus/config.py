@@ -309,19 +309,26 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
         raise LudusError(f"learn.bptt={bptt} without memory: set policy.memory or leave learn.bptt at 1")
     if learn.burn_in >= bptt > 1 or (learn.burn_in and bptt == 1):
         raise LudusError(f"learn.burn_in={learn.burn_in} leaves nothing of chunks of {bptt} steps: use less than learn.bptt")
-    if learn.auxiliary and config.policy.memory == "none":
+    if config.policy.memory == "none" and any(learn.for_role(role).auxiliary for role in role_rows):
         raise LudusError(
             "learn.auxiliary predicts from memory, but policy.memory is none: set policy.memory or learn.auxiliary=0"
+        )
+    if not config.policy.separate_value and any(learn.for_role(role).value_learning_rate is not None for role in role_rows):
+        raise LudusError(
+            "learn.value_learning_rate is that of a separate value network: set policy.separate_value or leave it out"
         )
     for role, rows in role_rows.items():
         mine = learn.for_role(role)
         chunks = learn.rollout // bptt * rows
-        parts = mine.minibatches * mine.accumulate
-        if chunks % parts:
-            below = next(n for n in range(parts, 0, -1) if chunks % n == 0)
-            above = next(n for n in range(parts, chunks + 1) if chunks % n == 0)
+        if chunks % mine.minibatches:
+            fits = [n for n in range(1, chunks + 1) if chunks % n == 0]
+            below = max(n for n in fits if n < mine.minibatches)
+            above = min((n for n in fits if n > mine.minibatches), default=below)
             what = f"{chunks} chunks of {bptt} steps" if bptt > 1 else f"a batch of {chunks} rows"
-            raise LudusError(f"role {role}: {what} does not divide into {parts} minibatches: use {below} or {above}")
+            choice = f"{below} or {above}" if above != below else f"{below}"
+            raise LudusError(f"role {role}: {what} does not divide into {mine.minibatches} minibatches: use {choice}")
+    if config.eval.seed == config.seed:
+        raise LudusError(f"eval.seed={config.eval.seed} is the seed that is trained on: use another")
     budget = config.train.total_agent_steps
     if budget is None and config.train.total_seconds is None:
         raise LudusError("no budget is given: set train.total_agent_steps or train.total_seconds")
@@ -334,24 +341,26 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
 
 
 def _check_counts(config: Config) -> None:
-    for name, least in (
-        ("envs", 1), ("seed", 0), ("learn.rollout", 1), ("learn.epochs", 1), ("learn.minibatches", 1), ("learn.accumulate", 1),
-        ("learn.burn_in", 0), ("learn.max_grad_norm", 0), ("learn.value_clip", 0), ("learn.adam_epsilon", 0),
-        ("eval.episodes", 1), ("eval.seed", 0), ("checkpoint.keep", 1), ("log.episodes", 0), ("log.diagnostics_every", 0), ("log.replay_every", 0), ("log.replays", 0),
-        ("policy.memory_size", 1), ("train.threads", 1), ("learn.bptt", 1), ("train.total_agent_steps", 1),
-        ("eval.every_agent_steps", 1), ("checkpoint.every_agent_steps", 1),
-    ):  # fmt: skip
-        value = flatten(config).get(name)
-        if value is not None and value < least:
-            raise LudusError(f"{name}={value} cannot work: use {least} or more")
-    for name in (
-        "train.total_seconds",
-        "eval.every_seconds",
-        "checkpoint.every_seconds",
-        "learn.target_kl",
-        "learn.reward_scale",
-    ):
-        value = flatten(config).get(name)
+    values = flatten(config)
+    least: dict[str, float] = {
+        "envs": 1, "seed": 0, "eval.episodes": 1, "eval.seed": 0, "checkpoint.keep": 1, "log.episodes": 0,
+        "log.diagnostics_every": 0, "log.replay_every": 0, "log.replays": 0, "policy.memory_size": 1, "train.threads": 1,
+        "train.total_agent_steps": 1, "eval.every_agent_steps": 1, "checkpoint.every_agent_steps": 1,
+    }  # fmt: skip
+    of_learn: dict[str, float] = {
+        "rollout": 1, "epochs": 1, "minibatches": 1, "accumulate": 1, "burn_in": 0, "max_grad_norm": 0, "value_clip": 0,
+        "adam_epsilon": 0, "bptt": 1, "value_weight": 0, "auxiliary": 0,
+    }  # fmt: skip
+    above_zero = ["train.total_seconds", "eval.every_seconds", "checkpoint.every_seconds"]
+    for prefix in ("learn", *(f"learn.roles.{role}" for role in config.learn.roles)):
+        least |= {f"{prefix}.{key}": value for key, value in of_learn.items()}
+        above_zero += [f"{prefix}.target_kl", f"{prefix}.reward_scale"]
+    for name, low in least.items():
+        value = values.get(name)
+        if value is not None and value < low:
+            raise LudusError(f"{name}={value} cannot work: use {low:g} or more")
+    for name in above_zero:
+        value = values.get(name)
         if value is not None and value <= 0:
             raise LudusError(f"{name}={value} cannot work: use more than 0")
     if any(size < 1 for size in config.policy.hidden):
@@ -370,12 +379,12 @@ def _check_counts(config: Config) -> None:
     for role in [None, *config.learn.roles]:
         learn = config.learn.for_role(role) if role else config.learn
         where = f"learn.roles.{role}" if role else "learn"
-        for key, (low, high) in limits.items():
+        for key, (lowest, highest) in limits.items():
             scalar = getattr(learn, key)
             if scalar is None:
                 continue
             for value in parse(scalar, f"{where}.{key}").values:
-                if not low <= value <= high:
-                    raise LudusError(f"{where}.{key}={scalar} is outside {low:g} to {high:g}")
+                if not lowest <= value <= highest:
+                    raise LudusError(f"{where}.{key}={scalar} is outside {lowest:g} to {highest:g}")
         if not 0 <= learn.gae_lambda <= 1:
             raise LudusError(f"{where}.gae_lambda={learn.gae_lambda} is outside 0 to 1")

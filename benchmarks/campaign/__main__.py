@@ -27,16 +27,18 @@ RUNS = Path("runs") / "campaign"
 def ludus(*arguments: str) -> str:
     done = subprocess.run([sys.executable, "-m", "ludus", *arguments], stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise SystemExit(f"failed with status {done.returncode}: ludus {' '.join(arguments)}")
+        raise RuntimeError(f"failed with status {done.returncode}: ludus {' '.join(arguments)}")
     return done.stdout
 
 
 def run_one(name: str, experiment: Experiment, seed: int) -> None:
     result_path = RESULTS / name / f"{seed}.json"
-    if result_path.exists():
-        return
     folder = RUNS / name / str(seed)
     command = ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options]
+    if result_path.exists():
+        if json.loads(result_path.read_text())["command"] == " ".join(["ludus", *command]):
+            return
+        shutil.rmtree(folder, ignore_errors=True)  # the experiment was changed since
     print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
     if (folder / "config.json").exists():
         summary = json.loads(ludus("resume", str(folder), "--json"))
@@ -94,7 +96,8 @@ def table(names: list[str]) -> str:
                 continue
             mean, low, high = interval(values)
             each = ", ".join(f"{v:.4g}" for v in values)
-            verdict = ("yes" if holds(mean, e.bar) else "no") if e.bar else ""
+            passed = sum(holds(v, e.bar) for v in values) if e.bar else 0
+            verdict = f"{'yes' if holds(mean, e.bar) else 'no'} (seeds: {passed} of {len(values)})" if e.bar else ""
             lines.append(
                 f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to {high:.4g} | {each} | {e.bar} | {verdict} |"
             )
@@ -124,7 +127,10 @@ def main() -> None:
     queue = [(name, seed) for seed in range(3) for name in chosen if seed in EXPERIMENTS[name].seeds]
     for name, seed in queue:
         if options.names or EXPERIMENTS[name].device == "cpu":
-            run_one(name, EXPERIMENTS[name], seed)
+            try:
+                run_one(name, EXPERIMENTS[name], seed)
+            except RuntimeError as error:
+                print(f"{name} seed {seed} {error}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def _vec_env(config: Config) -> Any:
         raise LudusError("--against sb3 needs Stable-Baselines3: pip install stable-baselines3 sb3-contrib") from None
 
     class LudusVecEnv(VecEnv):
-        """One row per agent of a role; finished rows come back reset, as Stable-Baselines3 expects."""
+        """One row per agent of a role. A finished row shows its final observation, the next one is the reset row."""
 
         def __init__(self) -> None:
             self.batch = make_batch(config, config.envs, config.seed, stagger=True, threads=config.train.threads or 1)

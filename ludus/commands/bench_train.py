@@ -36,7 +36,9 @@ def main(arguments: list[str]) -> int:
 
     if config.train.total_seconds is None:
         config.train.total_agent_steps = max(config.train.total_agent_steps or 0, 10**9)
-    config = prepare(config)
+    if options.run or options.init_from:
+        raise LudusError("bench train keeps no run: leave --run and --init-from out")
+    config, _ = prepare(config)
     ours = measure(config, own.seconds)
     limit = bound(ours["trainer"], own.seconds)
     result = {

@@ -24,7 +24,7 @@ class Eval:
     episodes: int = 256
     """Number of episodes."""
     seed: int | None = None
-    """Seed of the envs (default: the run's evaluation seed)."""
+    """Seed of the envs (default: neither that of training nor that which chose the best checkpoint)."""
     greedy: bool = False
     """The most likely action instead of sampled ones."""
     json: bool = False

@@ -11,18 +11,18 @@ EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-e
 
 
 def main(arguments: list[str]) -> int:
+    from ludus.api import fork, forkable
     from ludus.commands.options import parse_config
-    from ludus.training.run import Run, split_reference
 
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as `ludus train RECIPE --help`.")
         return 0
     if not arguments or arguments[0].startswith("-"):
         raise LudusError("'ludus fork' needs a run first: ludus fork RUN [--section.key value …]")
-    folder, _ = split_reference(arguments[0])
-    base = Run(folder).config()
+    base = forkable(arguments[0])
     config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
-    from ludus.api import fork
+    if options.init_from:
+        raise LudusError(f"a fork starts from its own run, not from {options.init_from}: use `ludus train … --init-from`")
     from ludus.commands.train import summary, text
 
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)

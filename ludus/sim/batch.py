@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -345,8 +345,3 @@ def _require_cuda(layout: Layout, num_envs: int) -> None:
         raise LudusError(
             f"{num_envs} envs of {layout.game.name} need {need / 1e9:.1f} GB but {free / 1e9:.1f} GB are free: at most {fits} fit"
         )
-
-
-def concatenate(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The state of one larger batch from the states of its parts."""
-    return {name: np.concatenate([s[name] for s in states]) for name in states[0]}

@@ -227,12 +227,6 @@ class Layout:
             if not field.shared
         )
 
-    def role_of(self, agent: int) -> str:
-        return next(s.role for s in self.seats if s.start <= agent < s.stop)
-
-    def role_agents(self, role: str) -> slice:
-        return next(s.agents for s in self.seats if s.role == role)
-
     def applies(self) -> np.ndarray:
         """[agents, terms]: does this reward term count for this agent?"""
         out = np.zeros((self.num_agents, len(self.terms)), bool)

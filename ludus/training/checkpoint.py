@@ -62,7 +62,7 @@ def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]],
 
 
 def prune(run: Run, keep: int, always: set[int]) -> None:
-    """Drops old checkpoints, and folders of attempts that never became one."""
+    """Drops old checkpoints."""
     complete = steps(run)
     wanted = {*complete[-keep:], *complete[:1], *always}
     remove(folder(run, s) for s in complete if s not in wanted)
@@ -95,6 +95,14 @@ def read_manifest(run: Run, step: int) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else "none"
         raise LudusError(f"{path} has the checkpoint format {found}, this version reads {FORMAT}")
+    return manifest
+
+
+def verify(run: Run, step: int) -> dict[str, Any]:
+    """The manifest of a checkpoint whose files are all there and whole."""
+    manifest = read_manifest(run, step)
+    for name in FILES:
+        read(run, step, manifest, name)
     return manifest
 
 

@@ -13,7 +13,6 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ludus.config import Config, flatten
 from ludus.errors import LudusError
@@ -120,11 +119,3 @@ def memory(device: str) -> dict[str, float]:
         out["memory/gpu_allocated_mb"] = torch.cuda.memory_allocated() / 1e6
         out["memory/gpu_reserved_mb"] = torch.cuda.memory_reserved() / 1e6
     return out
-
-
-def synchronise(device: str) -> Any:
-    if device == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
-    return None

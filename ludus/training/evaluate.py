@@ -62,7 +62,7 @@ def interval(values: np.ndarray) -> dict[str, float]:
 
 def opponents(batch_game: Any, controllers: Mapping[str, Mapping[str, int]], against: str) -> list[tuple[str, dict[str, str]]]:
     """Who plays whom: (role that is measured, role → bot for the others). 'self': all policies, every role measured."""
-    roles = [role.name for role in batch_game.roles]
+    roles = [role.name for role in batch_game.roles] if batch_game is not None else ["agent"]
     if against == "self":
         return [("", {})]
     bot = against.removeprefix("bot:")
@@ -70,8 +70,7 @@ def opponents(batch_game: Any, controllers: Mapping[str, Mapping[str, int]], aga
     if not against.startswith("bot:") or bot not in known:
         raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *(f'bot:{n}' for n in known)])}")
     if len(roles) == 1:
-        seats = batch_game.roles[0]
-        if getattr(seats, "teams", 1) < 2:
+        if batch_game is None or getattr(batch_game.roles[0], "teams", 1) < 2:
             return [] if bot != "random" else [("", {roles[0]: bot})]
         return [(roles[0], {roles[0]: bot})]
     return [

@@ -8,7 +8,7 @@ from ludus.policies.heads import action_space
 from ludus.policies.policy import Policy
 from ludus.training import checkpoint
 from ludus.training.run import Run, split_reference
-from ludus.training.sources import make_batch
+from ludus.training.sources import layout_of
 
 
 def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:
@@ -19,7 +19,7 @@ def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:
     manifest = checkpoint.read_manifest(run, step)
     config = run.config()
     config.device = "cpu"
-    layout = make_batch(config, 1, 0).layout
+    layout, _ = layout_of(config)
     tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
     policies = {}
     for seats in layout.seats:

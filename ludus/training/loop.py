@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import shutil
 import signal
 import time
@@ -17,15 +18,17 @@ import numpy as np
 import torch
 
 from ludus.config import Config, check, flatten, resolve
-from ludus.errors import LudusError
+from ludus.errors import LudusError, nearest
 from ludus.examine.evidence import Diagnostics
 from ludus.learn.ppo import PPO
+from ludus.sim.episode import RANDOM
+from ludus.sim.program import controllers
 from ludus.training import checkpoint, devices
-from ludus.training.evaluate import against_list, evaluate
+from ludus.training.evaluate import against_list, evaluate, opponents
 from ludus.training.metrics import Clock, Window
 from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
-from ludus.training.sources import make_batch, role_rows
+from ludus.training.sources import layout_of, make_batch, role_rows
 
 
 @dataclass
@@ -59,8 +62,10 @@ class Trainer:
         self.watch = watch
         devices.set_threads(config.train.threads or 1)
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
+        begin = time.perf_counter()
         self.batch = make_batch(config, config.envs, config.seed, stagger=config.train.stagger, threads=config.train.threads or 1)
         self.batch.check_received()
+        self.compile_seconds: float | None = time.perf_counter() - begin
         self.algorithm = PPO(self.batch, config)
         self.progress = Progress()
         self.clock, self.window = Clock(), Window()
@@ -118,7 +123,6 @@ class Trainer:
 
     def learned_steps(self) -> int:
         """Valid rows of the rollout that belong to learning agents."""
-        self.batch.read_valid_steps()
         return int(sum(int(role.rollout.valid.sum()) for role in self.algorithm.roles.values()))
 
     def finish_iteration(self, record: dict[str, Any]) -> None:
@@ -147,8 +151,10 @@ class Trainer:
         phases = self.clock.take()
         total = sum(phases.values()) or 1.0
         buffers = sum(role.rollout.nbytes for role in self.algorithm.roles.values())
+        compiled, self.compile_seconds = self.compile_seconds, None
         return {
             **{f"progress/{k}": v for k, v in progress.items()},
+            **({} if compiled is None else {"speed/compile_seconds": compiled}),
             "speed/agent_steps_per_s": self.window.rate(p.agent_steps, p.seconds),
             **{f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())},
             **devices.memory(self.config.device),
@@ -181,7 +187,8 @@ class Trainer:
             return
         batch, layout = self.batch, self.batch.layout
         envs = np.flatnonzero(batch.numpy("counted"))[:allowed]
-        if not (self.run.path / "episodes.csv").exists() and self.progress.sampled_episodes == 0:
+        path = self.run.path / "episodes.csv"
+        if not path.exists() or path.stat().st_size == 0:
             names = [
                 "agent_steps",
                 "env",
@@ -195,7 +202,6 @@ class Trainer:
                 *layout.goals,
             ]
             self.run.append("episodes.csv", ",".join(names) + "\n")
-            self.run.flush()
         if not len(envs):
             return
         data = {
@@ -302,25 +308,34 @@ class Trainer:
         return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True)
 
     def note_best(self, record: Mapping[str, Any]) -> bool:
-        """Is this the best evaluation so far? Then its checkpoint is kept."""
-        name = self.config.checkpoint.best_metric or self.default_metric(record)
-        if name is None:
+        """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
+        name, value = self.score(record)
+        if name is None or (self.progress.best and value < self.progress.best["value"]):
             return False
-        if name not in record:
-            raise LudusError(
-                f"checkpoint.best_metric={name} is not evaluated: there is {', '.join(n for n in record if n.startswith('eval/'))}"
-            )
-        if self.progress.best and record[name] <= self.progress.best["value"]:
-            return False
-        self.progress.best = {"metric": name, "value": record[name], "step": self.progress.agent_steps}
+        self.progress.best = {"metric": name, "value": value, "step": self.progress.agent_steps}
         return True
 
-    def default_metric(self, record: Mapping[str, Any]) -> str | None:
-        """The first goal metric against a bot that is no mere random or still one, else the first evaluated number."""
+    def score(self, record: Mapping[str, Any]) -> tuple[str | None, float]:
+        """What decides about the best checkpoint: the chosen metric, or the mean of all goal metrics against strong bots."""
+        chosen = self.config.checkpoint.best_metric
+        names = [chosen] if chosen else self.default_metrics(record)
+        if not names:
+            return None, 0.0
+        if names[0] not in record:
+            raise LudusError(
+                f"checkpoint.best_metric={chosen} is not evaluated: there is {', '.join(n for n in record if n.startswith('eval/'))}"
+            )
+        goals = self.batch.game.goal_metrics
+        worse = {n for n in names if n.rsplit("/", 1)[-1] in goals and not goals[n.rsplit("/", 1)[-1]].higher_is_better}
+        value = sum(-record[n] if n in worse else record[n] for n in names) / len(names)
+        return (names[0] if len(names) == 1 else f"mean of {', '.join(names)}"), value
+
+    def default_metrics(self, record: Mapping[str, Any]) -> list[str]:
+        """Goal metrics against bots that are no mere random or still ones; else against those; else the first number."""
         evaluated = [n for n in record if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy"))]
-        goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics]
-        strong = [n for n in goals if not n.startswith(("eval/self", "eval/bot:random", "eval/bot:still"))]
-        return next(iter([*strong, *goals, *evaluated]), None)
+        goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics and not n.startswith("eval/self")]
+        strong = [n for n in goals if not n.startswith(("eval/bot:random", "eval/bot:still"))]
+        return strong or goals or evaluated[:1]
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
@@ -355,42 +370,44 @@ class Trainer:
             write_atomically(self.run.path / "best.json", json.dumps(p.best))
         checkpoint.prune(self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set())
 
-    def restore(self, source: Run, step: int, *, exact: bool = True) -> None:
-        """Takes everything from a checkpoint. `exact`: the same run goes on, so layouts and logs must fit."""
+    def restore(self, source: Run, step: int) -> None:
+        """Goes on from a checkpoint of this run, bit for bit: everything must fit."""
         manifest = checkpoint.read_manifest(source, step)
-        now = self.batch.layout.describe()
-        same_layout = manifest["layout"] == json.loads(json.dumps(now))
-        if exact and not same_layout:
-            raise LudusError(
-                f"the game's layout changed since {source.path}@{step} was saved: `ludus fork {source.path}` starts a new run from it"
-            )
         where = f"{source.path}@{step}"
-        self.load_policies(checkpoint.read(source, step, manifest, "policy.safetensors"), manifest, where)
-        optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
-        for name, role in self.algorithm.roles.items():
-            if same_layout:
-                checkpoint.load_optimizer(role.optimizer, checkpoint.split(optimizer, name))
+        if manifest["layout"] != json.loads(json.dumps(self.batch.layout.describe())):
+            raise LudusError(
+                f"the game's layout changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
+            )
+        if manifest["game_fingerprint"] != self.batch.fingerprint():
+            raise LudusError(
+                f"the game's rules changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
+            )
+        self.load_weights(source, step)
         state = checkpoint.read(source, step, manifest, "state.safetensors")
-        saved_sim = checkpoint.split(state, "sim")
-        current = self.batch.state()
-        fits = saved_sim.keys() == current.keys() and all(tuple(saved_sim[n].shape) == current[n].shape for n in current)
-        if fits:
-            self.batch.load_state(checkpoint.as_arrays(saved_sim, current))
-            for name, role in self.algorithm.roles.items():
-                if saved_sim:
-                    role.state.copy_(state[f"role/{name}/state"])
-                    role.start.copy_(state[f"role/{name}/start"])
-        elif exact:
-            raise LudusError(f"{where} holds a simulator of another size: `ludus fork {source.path}` starts a new run from it")
+        saved, current = checkpoint.split(state, "sim"), self.batch.state()
+        self.batch.load_state(checkpoint.as_arrays(saved, current))
+        for name, role in self.algorithm.roles.items():
+            if saved:
+                role.state.copy_(state[f"role/{name}/state"])
+                role.start.copy_(state[f"role/{name}/start"])
         self.progress = Progress(**manifest["progress"])
         self._saved_at = (step, self.progress.seconds)
-        if exact:
-            self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
+        self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
+
+    def load_weights(self, source: Run, step: int) -> None:
+        """Policies with their normalisers, and the optimizers' state where the layout is the same."""
+        manifest = checkpoint.read_manifest(source, step)
+        where = f"{source.path}@{step}"
+        self.load_policies(checkpoint.read(source, step, manifest, "policy.safetensors"), manifest, where)
+        if manifest["layout"] == json.loads(json.dumps(self.batch.layout.describe())):
+            optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
+            for name, role in self.algorithm.roles.items():
+                checkpoint.load_optimizer(role.optimizer, checkpoint.split(optimizer, name))
 
     def load_policies(
         self, tensors: Mapping[str, torch.Tensor], manifest: Mapping[str, Any], where: str, modules: tuple[str, ...] = ()
     ) -> list[str]:
-        """Weights into the policies; `modules` limits it to parts whose name starts so. Returns what was loaded."""
+        """Weights into the policies; `modules` limits it to parts whose name contains one. Returns what was loaded."""
         loaded: list[str] = []
         for name, role in self.algorithm.roles.items():
             mine = checkpoint.split(tensors, name)
@@ -453,14 +470,34 @@ class stopping_on_signals:
 # -- starting a run ----------------------------------------------------------------------------------------------------
 
 
-def prepare(config: Config) -> Config:
-    """The config with everything derived, or an error before anything is written."""
+def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
+    """The config with everything derived, and where each value came from; or an error before anything is written."""
+    asked = flatten(config)
     config = resolve(config)
     devices.require(config.device)
     check(config, role_rows(config))
+    check_names(config)
     if config.train.threads is None:
         config.train.threads = devices.choose_threads(config)
-    return config
+    derived = {name: "derived" for name, value in flatten(config).items() if asked.get(name) is None and value is not None}
+    return config, {**(origins or {}), **derived}
+
+
+def check_names(config: Config) -> None:
+    """Opponents and action entries that the config names must exist: not an error for later, when a tenth is trained."""
+    batch_layout, game = layout_of(config)
+    bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
+    for against in config.eval.against:
+        if against not in ("self", "bots"):
+            opponents(game, bots, against)
+    for entry in config.policy.initial_log_std_of:
+        if entry not in batch_layout.continuous:
+            raise LudusError(f"policy.initial_log_std_of.{entry}: {nearest(entry, batch_layout.continuous)}")
+    best = config.checkpoint.best_metric
+    if best is not None and not best.startswith("eval/"):
+        raise LudusError(
+            f"checkpoint.best_metric={best} is no evaluation: use one such as eval/self/{next(iter(batch_layout.goals), 'return')}"
+        )
 
 
 def create(
@@ -469,10 +506,7 @@ def create(
 ) -> Trainer:  # fmt: skip
     """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first."""
     Run.refuse_existing(path)
-    for key in flatten(config):
-        if key not in origins:
-            origins = {**origins, key: "derived"}
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
@@ -480,6 +514,9 @@ def create(
         run = Run(partial)
         run.write_config(config, origins, extra)
         trainer = Trainer(run, config, watch=watch)
+        if begin is not None:
+            begin(trainer)
+        trainer.batch.check_received()
         game = {
             **trainer.batch.received(),
             "preset": config.game.partition(":")[2] or None,
@@ -487,8 +524,6 @@ def create(
             "fingerprint": trainer.batch.fingerprint(),
         }
         write_atomically(partial / "game.json", json.dumps(game, indent=1))
-        if begin is not None:
-            begin(trainer)
         trainer.save()
         if path.exists():
             path.rmdir()
@@ -497,4 +532,5 @@ def create(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     run.path = path
+    run.lock()
     return trainer

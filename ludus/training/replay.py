@@ -8,6 +8,7 @@ under "replay": version, game, settings, seeds, who played, keyframe interval, l
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class Recorder:
         """The envs of the best and the worst episode by one agent's return, and of one in between."""
         done = [env for env in range(self.count) if self.finished[env] is not None]
         order = sorted(done, key=lambda env: float(self.finished[env]["return"][agent]))  # type: ignore[index]
-        return {"best": order[-1], "worst": order[0], "random": done[0]} if order else {}
+        return {"best": order[-1], "worst": order[0], "random": random.Random(len(done)).choice(done)} if order else {}
 
     def save(self, path: Path, env: int, header: dict[str, Any]) -> None:
         tensors = {name: np.stack([s[name] for s in self.steps[env]]) for name in PER_STEP}

@@ -66,6 +66,17 @@ class Run:
             raise LudusError(f"there is no run at {self.path}: {nearest(self.path.name, runs)}")
         self._tensorboard: Any = None
         self._files: dict[str, Any] = {}
+        self._lock: Any = None
+
+    def lock(self) -> None:
+        """Refuses to work on a run that another process is training. The lock goes with the process."""
+        import fcntl
+
+        self._lock = open(self.path / "lock", "w")  # noqa: SIM115 (held until the process ends or close)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LudusError(f"{self.path} is being trained by another process: wait for it, or stop it first") from None
 
     @staticmethod
     def refuse_existing(path: Path) -> None:
@@ -97,6 +108,7 @@ class Run:
         if log not in self._files:
             self._files[log] = open(self.path / log, "a")  # noqa: SIM115 (closed in close)
         self._files[log].write(text)
+        self._files[log].flush()  # whoever looks at the run sees whole lines at once
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
         self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
@@ -136,6 +148,9 @@ class Run:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
         if self._tensorboard is not None:
             self._tensorboard.close()
             self._tensorboard = None
@@ -159,7 +174,7 @@ class Run:
                 file.truncate(keep)
                 os.fsync(file.fileno())
         if tensorboard:
-            self._events(purge_step=step)
+            self._events(purge_step=step + 1)
 
 
 def _plain(value: Any) -> Any:

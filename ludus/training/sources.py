@@ -39,11 +39,14 @@ def make_batch(
     )
 
 
+def layout_of(config: Config) -> tuple[Any, Game | None]:
+    """Names and sizes, without making a batch; and the game, where it is one of ours."""
+    if is_foreign(config.game):
+        return make_batch(config, 1, config.seed).layout, None
+    game, preset = find_game(config.game)
+    return Layout(game, game.resolve(config.game_values, preset)), game
+
+
 def role_rows(config: Config) -> dict[str, int]:
     """Agents of each role over all envs. A game or env that cannot be made is refused here, before anything is written."""
-    if is_foreign(config.game):
-        make_batch(config, 1, config.seed)
-        return {"agent": config.envs}
-    game, preset = find_game(config.game)
-    layout = Layout(game, game.resolve(config.game_values, preset))
-    return {s.role: s.count * s.teams * config.envs for s in layout.seats}
+    return {s.role: s.count * s.teams * config.envs for s in layout_of(config)[0].seats}

@@ -48,6 +48,13 @@ def test_shipped_recipes_pass_their_own_check(recipe):
         (dict(train__total_agent_steps=None), ["no budget"]),
         (dict(policy__hidden=[0]), ["0 units"]),
         (dict(device="tpu"), ["device=tpu"]),
+        (dict(learn__minibatches=200_000), ["4096 rows", "use 4096"]),
+        (dict(learn__roles__runner__minibatches=0), ["learn.roles.runner.minibatches=0"]),
+        (dict(learn__roles__runner__epochs=0), ["learn.roles.runner.epochs=0"]),
+        (dict(learn__roles__runner__auxiliary=0.1), ["policy.memory"]),
+        (dict(learn__value_weight=-1.0), ["learn.value_weight=-1.0"]),
+        (dict(policy__separate_value=False, learn__value_learning_rate=1e-4), ["separate_value"]),
+        (dict(eval__seed=0), ["eval.seed=0", "trained on"]),
     ],
     ids=str,
 )
@@ -55,6 +62,23 @@ def test_what_cannot_work_is_refused_with_both_numbers(values, words):
     message = refuse(**values)
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("eval.against", ["bot:fle"], "did you mean 'bot:flee'"),
+        ("policy.initial_log_std_of.trun", -1.0, "did you mean 'turn'"),
+        ("checkpoint.best_metric", "survival", "eval/self/"),
+    ],
+)
+def test_names_are_checked_before_training(name, value, words):
+    from ludus.training.loop import prepare
+
+    config = load_recipe("pursuit")
+    set_value(config, name, value)
+    with pytest.raises(LudusError, match=words):
+        prepare(config)
 
 
 def test_unknown_keys_suggest_the_nearest():

@@ -224,13 +224,97 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
         api.start(config(policy=PolicyConfig(hidden=(24,))), {}, tmp_path / "other", quiet=True, init_from=str(run.path))
 
 
-def test_fork_goes_on_with_a_changed_setting(run, tmp_path):
-    changed = run.config()
+def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
+    """New rewards and parameters must be in the simulator, not only in the files."""
+    changed = api.forkable(run.path)
     changed.learn.entropy = 0.05
-    changed.train.total_agent_steps = 6000
+    changed.game_values |= {"speed": 0.05, "reward.near": 0.0}
     made = api.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
     assert made.read_json("config.json")["forked_from"].startswith(str(run.path))
-    assert made.metrics()[0]["progress/iteration"] == run.metrics()[-1]["progress/iteration"] + 1
+    first = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
+    source = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
+    assert all(torch.equal(first[n], source[n]) for n in source)
+    state = load_file(checkpoint.folder(made, checkpoint.steps(made)[-1]) / "state.safetensors")
+    layout = made.read_json("game.json")
+    assert layout["params"]["speed"] == pytest.approx(0.05) and layout["rewards"]["near"] == 0.0
+    assert torch.allclose(state["sim/float_params"][:, 0], torch.tensor(0.05))
+    assert (state["sim/weights"][:, 2] == 0).all()
+    assert made.metrics()[0]["progress/iteration"] == 1 and checkpoint.find(made, "best") in checkpoint.steps(made)
+
+
+def test_what_was_derived_is_derived_anew_for_a_fork(run):
+    data = run.read_json("config.json")
+    assert data["origins"]["learn.bptt"] == "derived" and data["values"]["learn.bptt"] == 1
+    base = api.forkable(run.path)
+    assert base.learn.bptt is None and base.train.dtype is None and base.train.threads == 1
+
+
+def test_resume_refuses_before_it_touches_anything(copy):
+    before = sorted(p.name for p in copy.path.rglob("*"))
+    for budgets, words in (({}, "has spent its budget"), (dict(total_agent_steps=-5), "-5"), (dict(total_agent_steps=0), "=0")):
+        with pytest.raises(LudusError, match=words):
+            api.resume(copy.path, quiet=True, **budgets)
+    steps = checkpoint.steps(copy)
+    damaged = checkpoint.folder(copy, steps[1]) / "state.safetensors"
+    damaged.write_bytes(b"x")
+    with pytest.raises(LudusError, match="1 bytes instead of"):
+        api.resume(f"{copy.path}@{steps[1]}", quiet=True)
+    assert checkpoint.steps(copy) == steps
+    assert sorted(p.name for p in copy.path.rglob("*") if p.name != "lock") == [n for n in before if n != "lock"]
+
+
+def test_a_run_in_training_is_not_resumed(copy):
+    copy.lock()
+    with pytest.raises(LudusError, match="being trained by another process"):
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+    copy.close()
+
+
+def test_changed_rules_are_not_resumed_silently(copy, monkeypatch):
+    monkeypatch.setattr("ludus.games.pursuit.rules.TURN", 0.3)
+    with pytest.raises(LudusError, match=r"rules changed since .*ludus fork"):
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+
+
+def test_logs_after_a_resume_from_the_first_checkpoint(copy):
+    api.resume(f"{copy.path}@0", quiet=True)
+    lines = (copy.path / "episodes.csv").read_text().splitlines()
+    assert lines[0].startswith("agent_steps,env,role") and sum(line.startswith("agent_steps") for line in lines) == 1
+    assert Run(copy.path).metrics()[0]["progress/iteration"] == 1
+
+
+def test_the_best_checkpoint_counts_every_role_and_ties_go_to_the_newer(run):
+    best = run.read_json("best.json")
+    assert best["metric"] == "eval/bot:flee/catch_rate"  # the only goal against a strong bot that this run evaluates
+    values = {m["progress/agent_steps"]: m[best["metric"]] for m in run.metrics() if best["metric"] in m}
+    assert best["step"] == max(step for step, value in values.items() if value == max(values.values()))
+
+
+def test_short_episodes_do_not_count_more_often():
+    """Env i's episodes last i + 1 steps; any number of episodes must give whole rounds in env order."""
+    from types import SimpleNamespace
+
+    from ludus.training.evaluate import play
+
+    class Clockwork:
+        num_envs = 10
+        layout = SimpleNamespace(goals=[], num_agents=1)
+
+        def __init__(self):
+            self.time = np.zeros(10, int)
+
+        def step(self):
+            self.time = np.where(self.counted, 0, self.time) + 1
+
+        @property
+        def counted(self):
+            return self.time == np.arange(1, 11)
+
+        def numpy(self, name):
+            return self.counted if name == "counted" else self.time[:, None]
+
+    result = play(Clockwork(), [], 25, 0)["length"][:, 0]
+    assert result.tolist() == [*range(1, 11), *range(1, 11), *range(1, 6)]
 
 
 def test_load_and_act(run):
