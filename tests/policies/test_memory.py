@@ -9,18 +9,40 @@ from ludus.policies.normalise import RunningNorm
 from ludus.policies.policy import Policy
 
 
-def test_the_cell_is_torchs_lstm():
-    mine, theirs = LSTM(5, 7), torch.nn.LSTM(5, 7)
+def test_the_cell_and_its_gradients_are_torchs_lstm():
+    """torch's gates are in another order: input, forget, cell, output."""
+    mine, theirs = LSTM(5, 7).double(), torch.nn.LSTM(5, 7).double()
+    order = torch.cat([torch.arange(0, 14), torch.arange(21, 28), torch.arange(14, 21)])
     with torch.no_grad():
-        theirs.weight_ih_l0.copy_(mine.input_weight)
-        theirs.weight_hh_l0.copy_(mine.hidden_weight)
-        theirs.bias_ih_l0.copy_(mine.bias)
+        theirs.weight_ih_l0.copy_(mine.input_weight[order])
+        theirs.weight_hh_l0.copy_(mine.hidden_weight[order])
+        theirs.bias_ih_l0.copy_(mine.bias[order])
         theirs.bias_hh_l0.zero_()
-    x, state = torch.randn(9, 3, 5), torch.randn(3, 14)
+    x = torch.randn(9, 3, 5, dtype=torch.float64)
+    state = torch.randn(3, 14, dtype=torch.float64, requires_grad=True)
+    weigh_out, weigh_state = torch.randn(9, 3, 7, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
     out, after = mine(x, state, torch.zeros(9, 3, dtype=torch.bool))
+    ((out * weigh_out).sum() + (after * weigh_state).sum()).backward()
+    my_state_gradient = state.grad.clone()
+    state.grad = None
     expected, (h, c) = theirs(x, (state[None, :, :7].contiguous(), state[None, :, 7:].contiguous()))
-    assert torch.allclose(out, expected, atol=1e-6)
-    assert torch.allclose(after, torch.cat([h[0], c[0]], -1), atol=1e-6)
+    expected_after = torch.cat([h[0], c[0]], -1)
+    ((expected * weigh_out).sum() + (expected_after * weigh_state).sum()).backward()
+    assert torch.allclose(out, expected) and torch.allclose(after, expected_after)
+    assert torch.allclose(my_state_gradient, state.grad)
+    assert torch.allclose(mine.hidden_weight.grad[order], theirs.weight_hh_l0.grad)
+    assert torch.allclose(mine.input_weight.grad[order], theirs.weight_ih_l0.grad)
+    assert torch.allclose(mine.bias.grad[order], theirs.bias_ih_l0.grad)
+
+
+def test_gradients_stop_at_starts():
+    """Finite differences, with episode starts inside the sequence."""
+    memory = LSTM(3, 4).double()
+    starts = torch.rand(6, 2) < 0.3
+    starts[2, 0] = True
+    x = torch.randn(6, 2, 3, dtype=torch.float64, requires_grad=True)
+    state = torch.randn(2, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, s: memory(x, s, starts), (x, state))
 
 
 def test_a_start_inside_a_sequence_is_a_fresh_state():
