@@ -97,6 +97,7 @@ def parse_config(
 ) -> tuple[Config, dict[str, str], Any]:
     """The recipe with the command line's changes, where each value came from, and the options around it."""
     base = copy.deepcopy(recipe)
+    arguments = _spell_flags_out(arguments)
     preset = _preset_of(arguments)
     if preset:
         apply_preset(base, preset)
@@ -131,7 +132,7 @@ def parse_config(
     )
     options: Any = tyro.cli(
         options_type, args=arguments, default=default, prog=f"ludus {command}", description=f"{summary}\n\nExample: {example}",
-        config=(tyro.conf.FlagCreatePairsOff,),
+        config=(tyro.conf.FlagConversionOff,),
     )  # fmt: skip
     values = {n: v for n, v in vars(options.game).items() if v is not None and n != "reward"}
     if hasattr(options.game, "reward"):
@@ -161,6 +162,16 @@ def parse_config(
         log=options.log,
     )
     return config, origins(config, recipe, preset), options
+
+
+def _spell_flags_out(arguments: list[str]) -> list[str]:
+    """Keys of the config take True or False; --json and --quiet stay flags."""
+    out: list[str] = []
+    for i, argument in enumerate(arguments):
+        out.append(argument)
+        if argument in ("--json", "--quiet") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
+            out.append("True")
+    return out
 
 
 def _preset_of(arguments: list[str]) -> str | None:

@@ -114,6 +114,24 @@ def test_impossible_requests(capsys, arguments, words, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir()), "something was written"
 
 
+def test_switches_take_true_or_false(capsys, tmp_path):
+    arguments = [
+        "train",
+        "pursuit",
+        "--run",
+        str(tmp_path / "r"),
+        *TINY,
+        "--policy.separate-value",
+        "False",
+        "--log.tensorboard",
+        "False",
+        "--json",
+    ]
+    status, out, _ = call(capsys, *arguments)
+    assert status == 0 and json.loads(out)["agent_steps"] >= 2000
+    assert json.loads((tmp_path / "r/config.json").read_text())["values"]["policy.separate_value"] is False
+
+
 def test_recipes(capsys):
     _, out, _ = call(capsys, "recipes")
     assert "pursuit" in out and "hide_and_seek" in out
