@@ -34,10 +34,10 @@ def generalised_advantages(
     return out
 
 
-def masked_mean(x: Tensor, mask: Tensor, total: Tensor | None = None) -> Tensor:
-    """The mean over entries where the mask is true; 0 if there are none. `total`: divide by this many instead."""
+def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
+    """The mean over entries where the mask is true; 0 if there are none."""
     weight = mask.to(x.dtype)
-    return (x * weight).sum() / (weight.sum() if total is None else total).clamp(min=1.0)
+    return (x * weight).sum() / weight.sum().clamp(min=1.0)
 
 
 @torch.no_grad()

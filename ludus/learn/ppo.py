@@ -358,42 +358,47 @@ class PPO:
         with self.precision():
             output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"))
         valid = part["valid"]
+        weight = valid / total.clamp(min=1.0)
+
+        def mean(x: Tensor) -> Tensor:
+            return (x * weight).sum()
+
         actions = Actions(part["raw"], part["binary"], part["choices"])
         log_ratio = output.distribution.log_prob(actions) - part["log_prob"]
         log_ratio = torch.where(valid, log_ratio, 0.0)  # rows that are not ours must not overflow
         ratio = log_ratio.exp()
         advantage = part["advantage"]
-        policy_loss = -masked_mean(torch.min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage), valid, total)
+        policy_loss = -mean(torch.min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage))
 
-        target = role.policy.normal_value(part["target"])
+        target = part["target"]
         error = (output.value - target).square()
         if c.value_clip:
             old = role.policy.normal_value(part["value"])
             clipped = old + (output.value - old).clamp(-c.value_clip, c.value_clip)
             error = torch.max(error, (clipped - target).square())
-        value_loss = 0.5 * masked_mean(error, valid, total)
+        value_loss = 0.5 * mean(error)
         with contextlib.nullcontext() if role.entropy_matters else torch.no_grad():
-            entropy = masked_mean(output.distribution.entropy(), valid, total)
+            entropy = mean(output.distribution.entropy())
         loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
         auxiliary = torch.zeros((), device=loss.device)
         if role.predictor is not None:
-            auxiliary = self.prediction_loss(role, output.features, part, valid, total)
+            auxiliary = self.prediction_loss(role, output.features, part, weight)
             loss = loss + c.auxiliary * auxiliary
         with torch.no_grad():
-            kl = masked_mean(ratio - 1 - log_ratio, valid, total)  # unbiased, never negative (Schulman's k3)
-            cut = masked_mean(((ratio - 1).abs() > clip).float(), valid, total)
+            kl = mean(ratio - 1 - log_ratio)  # unbiased, never negative (Schulman's k3)
+            cut = mean((ratio - 1).abs() > clip)
             role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut])
             role.sums[SUMS.index("auxiliary_loss")] += auxiliary
             role.pass_kl += kl / c.minibatches
         return loss
 
-    def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], valid: Tensor, total: Tensor) -> Tensor:
+    def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], weight: Tensor) -> Tensor:
         """Predict the next observation of the chunk where it belongs to the same episode."""
         assert role.predictor is not None
         following = role.policy.observation_norm(part["observation"][1:].float())[..., : role.policy.entries]
-        same_episode = valid[:-1] & ~part["starts"][1:]
+        same_episode = weight[:-1] * ~part["starts"][1:]
         error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
-        return masked_mean(error, same_episode, total)
+        return (error * same_episode).sum()
 
     def chunks(self, role: Role) -> dict[str, Tensor]:
         """The rollout as chunks: every tensor [L, C, …], the memory at each chunk's start [1, C, state]."""
@@ -414,6 +419,7 @@ class PPO:
             data["valid"] = data["valid"].clone()
             data["valid"][: role.config.burn_in] = False
         data["advantage"] = cut(r.standardised)
+        data["target"] = role.policy.normal_value(data["target"])
         data["state"] = r.state.reshape(1, count * rows, r.state.shape[-1])
         return data
 
