@@ -57,8 +57,9 @@ def start(
     """Creates a run and trains it."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
-    from ludus.training.loop import Trainer, create, prepare
+    from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
+    from ludus.training.start import create, prepare
 
     folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
     Run.refuse_existing(folder)
@@ -177,8 +178,9 @@ def fork(
     """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
-    from ludus.training.loop import Trainer, create, prepare
+    from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
+    from ludus.training.start import create, prepare
 
     source, mark = split_reference(str(reference))
     origin = Run(source)

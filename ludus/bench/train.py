@@ -16,7 +16,8 @@ from torch import nn
 
 from ludus.config import Config
 from ludus.policies.policy import Policy
-from ludus.training.loop import Trainer, create
+from ludus.training.loop import Trainer
+from ludus.training.start import create
 
 
 def measure(config: Config, seconds: float) -> dict[str, Any]:

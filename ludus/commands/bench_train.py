@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     recipe = load_recipe(own.recipe)
     config, _, options = parse_config(recipe, rest, "bench train", EXAMPLE, SUMMARY)
     from ludus.bench.train import bound, measure
-    from ludus.training.loop import prepare
+    from ludus.training.start import prepare
 
     if config.train.total_seconds is None:
         config.train.total_agent_steps = max(config.train.total_agent_steps or 0, 10**9)

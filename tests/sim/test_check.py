@@ -36,7 +36,9 @@ def test_a_wrong_phase_is_refused_with_names_and_fix(phase, words):
 
 
 def test_writing_the_own_entry_through_a_helper_is_fine():
-    with_phase(games.own_through_helper)
+    batch = Batch(with_phase(games.own_through_helper), 2)
+    batch.step()
+    assert (batch["x"] == 1.0).all()
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_what_cannot_work_is_refused_with_both_numbers(values, words):
     ],
 )
 def test_names_are_checked_before_training(name, value, words):
-    from ludus.training.loop import prepare
+    from ludus.training.start import prepare
 
     config = load_recipe("pursuit")
     set_value(config, name, value)

@@ -1,0 +1,86 @@
+"""Starting a run: everything that cannot work is refused, then the folder appears complete, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ludus.config import Config, check, flatten, resolve
+from ludus.errors import LudusError, nearest
+from ludus.sim.episode import RANDOM
+from ludus.sim.program import controllers
+from ludus.training import devices
+from ludus.training.evaluate import opponents
+from ludus.training.loop import Trainer
+from ludus.training.run import Run, write_atomically
+from ludus.training.sources import layout_of, role_rows
+
+
+def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
+    """The config with everything derived, and where each value came from; or an error before anything is written."""
+    asked = flatten(config)
+    config = resolve(config)
+    devices.require(config.device)
+    check(config, role_rows(config))
+    check_names(config)
+    if config.train.threads is None:
+        config.train.threads = devices.choose_threads(config)
+    derived = {name: "derived" for name, value in flatten(config).items() if asked.get(name) is None and value is not None}
+    return config, {**(origins or {}), **derived}
+
+
+def check_names(config: Config) -> None:
+    """Opponents and action entries that the config names must exist: not an error for later, when a tenth is trained."""
+    batch_layout, game = layout_of(config)
+    bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
+    for against in config.eval.against:
+        if against not in ("self", "bots"):
+            opponents(game, bots, against)
+    for entry in config.policy.initial_log_std_of:
+        if entry not in batch_layout.continuous:
+            raise LudusError(f"policy.initial_log_std_of.{entry}: {nearest(entry, batch_layout.continuous)}")
+    best = config.checkpoint.best_metric
+    if best is not None and not best.startswith("eval/"):
+        raise LudusError(
+            f"checkpoint.best_metric={best} is no evaluation: use one such as eval/self/{next(iter(batch_layout.goals), 'return')}"
+        )
+
+
+def create(
+    path: Path, config: Config, origins: Mapping[str, str], *, extra: Mapping[str, Any] | None = None,
+    begin: Callable[[Trainer], None] | None = None, watch: Callable[[Trainer, dict[str, Any]], None] | None = None,
+) -> Trainer:  # fmt: skip
+    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first."""
+    Run.refuse_existing(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        (partial / "config.json").write_text("{}")
+        run = Run(partial)
+        run.write_config(config, origins, extra)
+        trainer = Trainer(run, config, watch=watch)
+        if begin is not None:
+            begin(trainer)
+        trainer.batch.check_received()
+        game = {
+            **trainer.batch.received(),
+            "preset": config.game.partition(":")[2] or None,
+            "layout": trainer.batch.layout.describe(),
+            "fingerprint": trainer.batch.fingerprint(),
+        }
+        write_atomically(partial / "game.json", json.dumps(game, indent=1))
+        trainer.save()
+        if path.exists():
+            path.rmdir()
+        partial.rename(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    run.path = path
+    run.lock()
+    return trainer
