@@ -96,13 +96,13 @@ def look_up_at(position, seen_at, env, agent):
     return math.atan2(dy, max(math.sqrt(dx * dx + dz * dz), 0.5))
 
 
-@phase(
-    lanes="agents",
-    writes=(
-        "action_forward", "action_strafe", "action_turn", "action_look", "action_jump", "action_place", "action_remove",
-        "bot_goal", "bot_heading", "bot_timer", "bot_stuck",
-    ),
+WRITES = (
+    "action_forward", "action_strafe", "action_turn", "action_look", "action_jump", "action_place", "action_remove",
+    "bot_goal", "bot_heading", "bot_timer", "bot_stuck",
 )  # fmt: skip
+
+
+@phase(lanes="agents", writes=WRITES)
 def seeker(
     env, agent, world, key, step, solid, position, velocity, yaw, pitch, blocked, nearest, seen_at, seen_ago, bot_goal,
     bot_heading, bot_timer, bot_stuck, action_forward, action_strafe, action_turn, action_look, action_jump, action_place,
@@ -179,13 +179,7 @@ def choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, w
                 bot_goal[env, agent, 0], bot_goal[env, agent, 1] = to_x, to_z
 
 
-@phase(
-    lanes="agents",
-    writes=(
-        "action_forward", "action_strafe", "action_turn", "action_look", "action_jump", "action_place", "action_remove",
-        "bot_goal", "bot_heading", "bot_timer", "bot_stuck",
-    ),
-)  # fmt: skip
+@phase(lanes="agents", writes=WRITES)
 def hider(
     env, agent, world, key, sight, solid, top, ground, position, velocity, yaw, pitch, blocked, nearest, seen_at, seen_ago, bot_goal,
     bot_heading, bot_timer, bot_stuck, action_forward, action_strafe, action_turn, action_look, action_jump, action_place,
