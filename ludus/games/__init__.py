@@ -10,8 +10,11 @@ from ludus.errors import LudusError, nearest
 from ludus.sim.game import Game
 
 REGISTRY = {
+    "brawl": "ludus.games.brawl.spec:GAME",
     "hide_and_seek": "ludus.games.hide_and_seek.spec:GAME",
     "pursuit": "ludus.games.pursuit.spec:GAME",
+    "racing": "ludus.games.racing.spec:GAME",
+    "racing_lidar": "ludus.games.racing.spec:LIDAR",
 }
 
 
