@@ -10,6 +10,7 @@ from ludus.errors import LudusError, nearest
 from ludus.sim.game import Game
 
 REGISTRY = {
+    "arena": "ludus.games.arena.spec:GAME",
     "brawl": "ludus.games.brawl.spec:GAME",
     "hide_and_seek": "ludus.games.hide_and_seek.spec:GAME",
     "pursuit": "ludus.games.pursuit.spec:GAME",

@@ -181,12 +181,17 @@ class Batch:
             target.copy_(torch.from_numpy(np.ascontiguousarray(values)).to(target.dtype))
 
     def _staggered(self, seed: int, first_env: int) -> np.ndarray:
-        """First-episode lengths, spread evenly over the longest episode and dealt out by a hash of the env's number."""
+        """First-episode lengths, spread evenly up to the longest episode and dealt out by a hash of the env's number.
+
+        A game with a parameter `stagger_least` keeps first episodes at least that long: long enough to earn something.
+        """
         from ludus.sim import random
 
         with np.errstate(over="ignore"):
             shares = [float(random.uniform(random.key(seed, first_env + e, 0, 0), 9000, 0)) for e in range(self.num_envs)]
-        return np.ceil(np.array(shares) * self.settings.params["max_steps"]).clip(1).astype(np.int32)
+        longest = self.settings.params["max_steps"]
+        least = min(self.settings.params.get("stagger_least", 0), longest)
+        return np.ceil(least + np.array(shares) * (longest - least)).clip(1).astype(np.int32)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 

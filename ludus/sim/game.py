@@ -55,6 +55,8 @@ class Param:
     low: float
     high: float
     help: str = ""
+    phrase: str = ""
+    """A sentence with {} for the value, for saying how two games differ: "altar needs {} batteries"."""
 
     @property
     def integer(self) -> bool:
