@@ -6,14 +6,12 @@ from ludus.games.racing.car import (
     AHEAD,
     BRAKE,
     BRAKING,
-    DRIFT_LEFT,
     GAS,
     GAS_LEFT,
     GAS_RIGHT,
     GRAVITY,
     GRIP_FRONT,
     HEADING,
-    LENGTHWISE,
     NOTHING,
     SLIGHT_LEFT,
     SLIGHT_RIGHT,
@@ -30,7 +28,8 @@ from ludus.sim import float32, phase
 
 GRIP_SHARE = 0.8  # of the grip the driver uses in curves
 LOOK_AHEAD, LOOK_AHEAD_SECONDS = 4.0, 0.35  # it aims at a point this far along the centre line
-BRAKE_SHARE = 0.6  # of the strongest braking it counts on
+BRAKE_SHARE = 0.3  # of the strongest braking it counts on
+BRAKE_STEER = 0.7  # it brakes only while it need not steer more than this
 HORIZON = 120.0  # metres of track it reads for curves
 
 
@@ -74,7 +73,7 @@ def hurry(steer):
 
 def slow(steer):
     """Braking straight is strongest; where it must steer it lets go."""
-    return BRAKE if abs(steer) < 0.4 else coast(steer)
+    return BRAKE if abs(steer) < BRAKE_STEER else coast(steer)
 
 
 def coast(steer):

@@ -11,7 +11,9 @@ from ludus.sim import Choice, Game, Goal, Param, Role, Term, f32, flag, i32, u8
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
     if sizes["shape"] == track.OVAL and sizes["tracks"] > 1:
-        raise LudusError(f"the oval is one track but tracks={sizes['tracks']} asks for more: use tracks=1 with shape={track.OVAL}")
+        raise LudusError(
+            f"the oval is one track but tracks={sizes['tracks']} asks for more: use tracks=1 with shape={track.OVAL}"
+        )
 
 
 STATE = dict(

@@ -178,7 +178,9 @@ def draw_map(env, track, bank_line, bank_length, bank_map):
             low, high = interval(along_x, dy * along_y, beside)
             low_across, high_across = interval(-along_y, dy * along_x, REACH)
             left = max(geometry.floor_int(to_map(x + geometry.clamp(max(low, low_across), -2.0 * REACH, 2.0 * REACH))) + 1, 0)
-            right = min(geometry.floor_int(to_map(x + geometry.clamp(min(high, high_across), -2.0 * REACH, 2.0 * REACH))), TEXELS - 1)
+            right = min(
+                geometry.floor_int(to_map(x + geometry.clamp(min(high, high_across), -2.0 * REACH, 2.0 * REACH))), TEXELS - 1
+            )
             for column in range(left, right + 1):
                 dx = TEXEL * float32(column - TEXELS // 2) - x
                 along, across = dx * along_x + dy * along_y, dy * along_x - dx * along_y

@@ -104,6 +104,8 @@ def expose(env, agent, row, column, lens, view, track, bank_map, seen_camera):
     if away > edge:
         seen_camera[env, agent, row, column] = WALL if away > view[env, agent, VIEW_WALL] else GRASS
         return
-    past = view[env, agent, VIEW_FINISH] + ahead * view[env, agent, VIEW_FINISH_AHEAD] + right * view[env, agent, VIEW_FINISH_RIGHT]
+    past = (
+        view[env, agent, VIEW_FINISH] + ahead * view[env, agent, VIEW_FINISH_AHEAD] + right * view[env, agent, VIEW_FINISH_RIGHT]
+    )
     white = away > edge - EDGE_LINE or (past >= 0.0 and past < FINISH_LINE)
     seen_camera[env, agent, row, column] = WHITE if white else ROAD
