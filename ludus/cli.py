@@ -17,6 +17,7 @@ COMMANDS = {
     "games": ("ludus.commands.games", "what games there are; one in detail"),
     "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
+    "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward before the first step"),
     "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }
 

@@ -1,0 +1,60 @@
+"""What the doctor reports: a cause in plain words, the evidence, how sure it is, and a fix."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+SEVERITIES = ("info", "warning", "critical")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One failure, seen once or for long. `check` is a stable key: scripts and the handbook go by it."""
+
+    check: str
+    severity: str
+    cause: str
+    evidence: str
+    fix: str
+    confidence: float
+    """0 to 1: how often a reward or run that looks like this is really sick."""
+    first_step: int | None = None
+    last_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise ValueError(f"severity '{self.severity}' is none of {', '.join(SEVERITIES)}")
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Critical before warning before info; among equals the surer first, otherwise in the order given."""
+    return sorted(findings, key=lambda f: (-SEVERITIES.index(f.severity), -f.confidence))
+
+
+def verdict(findings: Iterable[Finding]) -> str:
+    """ok, warning or critical. What is only information leaves a verdict of ok."""
+    worst = max((SEVERITIES.index(f.severity) for f in findings), default=0)
+    return "ok" if worst == 0 else SEVERITIES[worst]
+
+
+def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
+    found = worst_first(findings)
+    return {"verdict": verdict(found), "findings": [dataclasses.asdict(f) for f in found]}
+
+
+def as_text(findings: Iterable[Finding]) -> str:
+    found = worst_first(findings)
+    lines = [f"verdict: {verdict(found)}"]
+    for f in found:
+        lines += ["", f"{f.severity}: {f.check} (confidence {f.confidence:.0%}){_steps(f)}"]
+        lines += [f"  cause     {f.cause}", f"  evidence  {f.evidence}", f"  fix       {f.fix}"]
+    return "\n".join(lines)
+
+
+def _steps(finding: Finding) -> str:
+    if finding.first_step is None:
+        return ""
+    return f", from step {finding.first_step:,}" + ("" if finding.last_step is None else f" to {finding.last_step:,}")

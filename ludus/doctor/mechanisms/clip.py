@@ -1,0 +1,42 @@
+"""The clip cuts the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.ledger import Ledger
+from ludus.doctor.rewards import Term
+
+
+def clip_cuts_the_goal(ledger: Ledger) -> Iterator[Finding]:
+    """Clipping rewards keeps gradients small, and makes everything above the clip worth the same: winning the match is then
+    worth one hit. Where all that is paid are goals of one kind (bricks of different colours) the order survives and little
+    is lost; where the one thing that matters is the large reward, it is gone."""
+    limit = ledger.reward.episode.reward_clip
+    if not limit:
+        return
+    for goal in ledger.goals:
+        size = max(abs(goal.low), abs(goal.high))
+        if size <= limit:
+            continue
+        distorted = [t for t in ledger.reward.terms if t is not goal and _distorts(t, goal, limit)]
+        kept = limit / size
+        severity = "info" if not distorted else "critical" if kept < 0.5 else "warning"
+        beside = f"; '{distorted[0].name}' keeps {min(abs(distorted[0].high or distorted[0].low), limit):g}" if distorted else ""
+        yield Finding(
+            check="clip_cuts_the_goal",
+            severity=severity,
+            cause=f"the clip at {limit:g} cuts the goal '{goal.name}' to {kept:.0%} of its worth"
+            + ("" if distorted else ", but nothing else is paid that it would have to outweigh"),
+            evidence=f"'{goal.name}' pays {size:g}, the learner receives {limit:g}{beside}",
+            confidence=0.9 if distorted else 0.3,
+            fix=f"divide rewards by {size / limit:g} instead of clipping, or raise the clip to {size:g}",
+        )
+
+
+def _distorts(other: Term, goal: Term, limit: float) -> bool:
+    """Is `other` worth more beside the goal after the clip than it was meant to be? Another goal event is worth doing anyway."""
+    size = max(abs(other.low), abs(other.high))
+    same_kind = other.goal and other.kind == goal.kind and other.ends_episode == goal.ends_episode
+    return size > 0 and not same_kind and min(size, limit) / limit > 1.01 * size / max(abs(goal.low), abs(goal.high))

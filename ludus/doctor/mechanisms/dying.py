@@ -1,0 +1,55 @@
+"""Dying early pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.ledger import Ledger
+
+SELDOM = 0.05
+"""A goal met by random play less than once in twenty episodes is met long after dying has been found."""
+SOMETIMES = 0.3
+WORTH_IT = 0.1
+"""What dying saves matters once it is a tenth of what success would bring."""
+
+
+def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
+    """Where every step costs and an episode can be ended by failing, failing at once is the cheapest thing to do: the agent
+    jumps into the pit. It need not be the best of all; it is enough that it is found before the goal is."""
+    exits = [t for t in ledger.reward.terms if t.ends_episode and not t.goal]
+    if not exits and not ledger.reward.episode.failure_probability:
+        return
+    way_out = max(exits, key=lambda t: t.high) if exits else None
+    dying = way_out.high if way_out else 0.0
+    per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger)
+    living = per_step * ledger.steps
+    succeeding = (
+        sum(t.high * ledger.times(t) for t in ledger.goals) + (ledger.steady_income - ledger.time_cost) * ledger.time_to_goal
+    )
+    if dying - living <= WORTH_IT * max(succeeding - living, 0.0) or dying <= living:
+        return
+    chance = max((ledger.chance(g) for g in ledger.goals), default=0.0)
+    if dying >= succeeding or _badly_done(ledger):
+        severity, confidence = "critical", 0.8
+    elif chance < SOMETIMES and not ledger.guided:
+        severity, confidence = ("critical", 0.75) if chance < SELDOM else ("warning", 0.5)
+    else:
+        return
+    name = f"'{way_out.name}'" if way_out else "failing"
+    yield Finding(
+        check="dying_early_pays",
+        severity=severity,
+        cause=f"living costs and {name} ends the episode, so the agent learns to fail at once",
+        evidence=f"{name} at once: {dying:g}; living {ledger.steps} steps without the goal: {living:g} ({per_step:g} a step); "
+        f"succeeding after {ledger.time_to_goal:g} steps: {succeeding:g}; random play meets the goal with chance {chance:g}",
+        confidence=confidence,
+        fix=f"make failing cost more than living ({living:g}), pay a small bonus for each step alive in place of the cost, "
+        "or do not end the episode on failure",
+    )
+
+
+def _badly_done(ledger: Ledger) -> float:
+    """What a step costs an agent that does the task badly, where the goal itself is a cost to bring to zero."""
+    costs = [t for t in ledger.goals if t.kind in ("per_step", "shaping") and t.low < 0 and t.high <= 0]
+    return -sum(t.low + (t.random_share or 0.5) * (t.high - t.low) for t in costs)

@@ -1,0 +1,75 @@
+"""Penalties outweigh the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.ledger import Ledger
+from ludus.doctor.rewards import Term
+
+# How many times the goal's worth each kind of penalty may cost before it decides what is learned.
+EFFORT = 1.0  # paid by everyone who tries: at 1, success itself earns nothing
+MISTAKES = 2.0  # can be avoided with skill
+FATAL = 10.0  # once per episode, and only by failing
+SLOW = 5.0  # costs of time are paid anyway: they only hide the goal
+
+
+def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
+    """Trying costs more than succeeding pays: energy, collisions, falls. An agent that keeps still avoids them all, and does.
+    A cost of time is different: it is paid whatever one does, and reaching the goal ends it."""
+    worth = ledger.success + ledger.failure_penalty
+    if worth <= 0:
+        return
+    effort = {
+        t.name: _effort(t) * ledger.time_to_goal for t in ledger.reward.terms if _effort(t) > 0 and t not in ledger.time_costs
+    }
+    fixed = {t.name: -t.high * ledger.steps for t in ledger.time_costs if not t.passive}
+    if ledger.goal_is_dense:
+        effort |= fixed
+    mistakes = {t.name: _mistakes(ledger, t) for t in ledger.reward.terms if _mistakes(ledger, t) > 0}
+    if not ledger.goal_ends and not ledger.goal_is_dense:
+        mistakes |= fixed  # succeeding does not end them
+    fatal = {
+        t.name: -t.high * _chance_to_fail(ledger) for t in ledger.reward.terms if t.ends_episode and t.high < 0 and not t.goal
+    }
+    if ledger.guided:
+        fatal = {}
+    total = sum(effort.values()) / EFFORT + sum(mistakes.values()) / MISTAKES + sum(fatal.values()) / FATAL
+    if total >= 0.5 * worth:
+        yield _finding(ledger, effort | mistakes | fatal, "critical" if total >= worth else "warning")
+    elif ledger.goal_ends and 0 < sum(t.high for t in ledger.goals if t.high > 0) * SLOW < ledger.time_cost * ledger.time_to_goal:
+        yield _finding(ledger, {t.name: -t.high * ledger.time_to_goal for t in ledger.time_costs}, "warning")
+
+
+def _effort(term: Term) -> float:
+    """Middle of what acting costs a step, for terms that are only ever a cost."""
+    if term.goal or term.high > 0 or term.kind not in ("per_step", "shaping") or term.potential_based:
+        return 0.0
+    return -(term.low + term.high) / 2
+
+
+def _mistakes(ledger: Ledger, term: Term) -> float:
+    """Penalties for events. Where time presses, keeping still is no way out, and mistakes are learnt to be avoided."""
+    if term.goal or term.kind != "event" or term.ends_episode or term.high >= 0 or ledger.time_cost:
+        return 0.0
+    return -term.high * ledger.times(term) * (term.random_share or 1.0)
+
+
+def _chance_to_fail(ledger: Ledger) -> float:
+    p = ledger.reward.episode.failure_probability
+    return 1 - (1 - p) ** ledger.steps if p else 1.0
+
+
+def _finding(ledger: Ledger, costs: dict[str, float], severity: str) -> Finding:
+    parts = ", ".join(f"{name} {cost:g}" for name, cost in sorted(costs.items(), key=lambda pair: -pair[1]))
+    return Finding(
+        check="penalties_outweigh_the_goal",
+        severity=severity,
+        cause="trying costs more than succeeding pays, so the agent learns to keep still or to give up"
+        if severity == "critical"
+        else "penalties come close to what succeeding pays: early attempts are punished more than they are paid",
+        evidence=f"penalties of an episode: {parts}; {ledger.success_text}",
+        confidence=0.8 if severity == "critical" else 0.45,
+        fix="lower the penalties until those of a usual attempt stay below half of what the goal pays, or raise the goal",
+    )

@@ -1,0 +1,73 @@
+"""A game's declared reward terms as the input of the doctor's audit, role by role."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from ludus.config import Config
+from ludus.curriculum.schedules import parse
+from ludus.doctor.audit import audit
+from ludus.doctor.finding import Finding, worst_first
+from ludus.doctor.rewards import Episode, Reward, Term
+from ludus.errors import LudusError
+from ludus.games import REGISTRY, load_game
+from ludus.recipes import RECIPES, load_recipe
+from ludus.sim.game import Game, Settings, evaluate
+from ludus.sim.game import Term as GameTerm
+
+OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potential": "shaping", "cost": "per_step"}
+
+
+def audit_recipe(name: str) -> list[Finding]:
+    """The reward of a recipe, or of a game for which there is none, with its game's preset and values applied."""
+    head = name.partition(":")[0]
+    config = Config(game=name) if head in REGISTRY and head not in RECIPES else load_recipe(name)
+    if config.game.startswith("gym:"):
+        raise LudusError(f"the reward of {config.game} is not declared: describe it in a file and use --rewards FILE")
+    game, preset = load_game(config.game)
+    settings = game.resolve(config.game_values, preset)
+    found: list[Finding] = []
+    for role in game.roles:
+        gamma = max(parse(config.learn.for_role(role.name).gamma, "gamma").values)
+        reward = reward_of(game, settings, role.name, gamma)
+        if reward is not None:
+            found += [dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)]
+    return worst_first(found)
+
+
+def reward_of(game: Game, settings: Settings, role: str, gamma: float) -> Reward | None:
+    """What a role is paid, as the audit sees it; None for a role without any reward."""
+    names = {**settings.sizes, **settings.params}
+    steps = int(names.get("max_steps", 1000))
+    terms = [
+        made
+        for name, term in game.rewards.items()
+        if settings.weights[name] != 0 and _is_paid(term, role)
+        for made in [_term(name, term, settings.weights[name], names, steps)]
+        if made is not None
+    ]
+    return Reward(Episode(max_steps=steps, gamma=gamma), tuple(terms)) if terms else None
+
+
+def _is_paid(term: GameTerm, role: str) -> bool:
+    return term.roles is None or role in ((term.roles,) if isinstance(term.roles, str) else term.roles)
+
+
+def _term(name: str, term: GameTerm, weight: float, names: dict[str, float], steps: int) -> Term | None:
+    """The engine sums weight times what the rules write, which `least` and `most` bound over an episode."""
+    most = evaluate(term.most, names) if term.most is not None else float(steps)
+    least = evaluate(term.least, names)
+    best, worst = max(weight * least, weight * most), min(weight * least, weight * most)
+    if term.kind == "potential":
+        return Term(name=name, kind="shaping", low=worst, high=best, potential_based=True)
+    if term.kind in ("goal", "progress") and best <= 0:  # what failing costs: avoiding it is the goal
+        return Term(name=name, kind="terminal", low=worst, high=worst)
+    times = max(1, round(most / math.ceil(most / steps)))  # the rules may count several a step: both hiders seen
+    if worst < 0 < best or term.kind == "cost":
+        return Term(name=name, kind="per_step", low=worst / times, high=best / times, max_times=times, goal=_is_goal(term))
+    return Term(name=name, kind=OF_KIND[term.kind], low=best / times, high=best / times, max_times=times, goal=_is_goal(term))
+
+
+def _is_goal(term: GameTerm) -> bool:
+    return term.kind in ("goal", "progress")
