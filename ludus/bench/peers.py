@@ -1,4 +1,6 @@
-"""Other libraries on the same envs: Stable-Baselines3's PPO and sb3-contrib's RecurrentPPO, through a batched VecEnv.
+"""Other libraries: their trainers on the same envs, and their own envs of the same kind.
+
+Trainers: Stable-Baselines3's PPO and sb3-contrib's RecurrentPPO, through a batched VecEnv.
 
 They have no hybrid actions and one policy, so they get one role (the first; bots at random play the others) and a Box for
 every action entry, keys pressed above 0. That is less work than Ludus does for the same game, not more.
@@ -121,3 +123,36 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
         raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
     label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"
     return {f"{label}_equal": sb3(config, seconds, False), f"{label}_defaults": sb3(config, seconds, True)}
+
+
+# -- envs --------------------------------------------------------------------------------------------------------------
+
+GYMNASIUM_ENVS = {"racing": "CarRacing-v3"}  # a game → the env of the same kind, with pixels and discrete actions
+
+
+def measure_env(name: str, game: str, seconds: float) -> dict[str, float]:
+    """Steps per second by peer, in one process on one core, with random actions."""
+    if name != "gymnasium":
+        raise LudusError(f"unknown peer '{name}' of a game: there is gymnasium")
+    if game not in GYMNASIUM_ENVS:
+        raise LudusError(f"Gymnasium has no env like {game}: --against gymnasium works with {', '.join(GYMNASIUM_ENVS)}")
+    return {name: gymnasium_rate(GYMNASIUM_ENVS[game], seconds)}
+
+
+def gymnasium_rate(env_id: str, seconds: float) -> float:
+    try:
+        import Box2D  # noqa: F401
+        import gymnasium
+    except ImportError:
+        raise LudusError("--against gymnasium needs its Box2D envs: pip install 'gymnasium[box2d]'") from None
+    env = gymnasium.make(env_id, continuous=False)
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    steps, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds or not steps:
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        steps += 1
+        if terminated or truncated:
+            env.reset()
+    env.close()
+    return steps / elapsed

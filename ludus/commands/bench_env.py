@@ -32,6 +32,8 @@ class BenchEnv:
     """Seed of the envs."""
     sweep: bool = False
     """Measure from 16 to 65,536 envs and print a table."""
+    against: str | None = None
+    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3)."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -42,6 +44,8 @@ def main(arguments: list[str]) -> int:
         raise LudusError(f"device '{options.device}' is not known: use cpu or cuda")
     if options.seconds <= 0:
         raise LudusError(f"--seconds {options.seconds} measures nothing: use more than 0")
+    if options.against and options.sweep:
+        raise LudusError("--sweep measures Ludus alone: leave --against out")
     game, preset = load_game(options.game)
     threads = options.threads if options.threads is not None else (os.cpu_count() or 1 if options.device == "cpu" else 1)
 
@@ -65,7 +69,10 @@ def main(arguments: list[str]) -> int:
             for row in rows:
                 print(f"{row['num_envs']:>8,} {row['agent_steps_per_s']:>15,.0f} {1e9 / row['agent_steps_per_s']:>18.1f}")
         return 0
+    peers = _peers(options.against, game.name, options.seconds) if options.against else {}
     result = run(options.envs)
+    result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in peers.items()}
+    result["ratio"] = {name: result["agent_steps_per_s"] / rate for name, rate in peers.items()}
     if options.json:
         print(json.dumps(result))
     else:
@@ -74,4 +81,12 @@ def main(arguments: list[str]) -> int:
             f"{game.name} on {options.device}: {result['agent_steps_per_s']:,.0f} agent-steps/s{per_core} "
             f"({result['num_envs']:,} envs, {result['num_agents']} agents, {threads} threads)"
         )
+        for name, rate in peers.items():
+            print(f"{name}, one process: {rate:,.0f} agent-steps/s; Ludus is {result['ratio'][name]:,.1f} times as fast")
     return 0
+
+
+def _peers(name: str, game: str, seconds: float) -> dict[str, float]:
+    from ludus.bench.peers import measure_env
+
+    return measure_env(name, game, seconds)

@@ -5,7 +5,7 @@ import math
 from ludus.games.racing.car import HEADING, WALL_GAP, X, Y
 from ludus.games.racing.observation import BEAMS, LIDAR_0, LIDAR_1, LIDAR_2, LIDAR_3
 from ludus.games.racing.track import POINT_X, POINT_Y, REACH, TANGENT_X, TANGENT_Y, TEXEL, line_distance, to_map
-from ludus.sim import float32, phase
+from ludus.sim import float32, geometry, phase
 
 LIDAR_RANGE = 100.0  # metres, and the scale of a beam
 OFF_ROAD_RANGE = 30.0  # how far a car beside the road feels for it
@@ -38,7 +38,7 @@ def feel(bank_map, track, half_width, x, y, cos, sin):
             t -= stride * (1.0 - margin / max(margin - ahead, 1e-6))
             break
         margin = ahead
-    return sign * min(t, far)
+    return sign * geometry.clamp(t, 0.0, far)
 
 
 @phase(lanes=("agents", "beams"), writes="observation")
