@@ -3,8 +3,28 @@ env one by one, in an order drawn anew every step: first all attacks, then every
 
 from ludus.games.arena.converters import start
 from ludus.games.arena.world import (
-    ARMOR, ATTACK, BACKWARD, BLOCK, COLUMN_STEP, EMPTY, FACE, FORWARD, GET, ITEMS, LASER, LIMITS, NOOP, NUM_ACTS, OUTPUT,
-    PUT, ROW_STEP, SWAP, TARGETS, agent_in, converter_in,
+    ARMOR,
+    ATTACK,
+    BACKWARD,
+    BLOCK,
+    COLUMN_STEP,
+    EMPTY,
+    FACE,
+    FORWARD,
+    GET,
+    ITEMS,
+    LASER,
+    LIMITS,
+    NOOP,
+    NUM_ACTS,
+    OUTPUT,
+    PUT,
+    ROW_STEP,
+    SWAP,
+    TARGETS,
+    agent_in,
+    converter_in,
+    mark,
 )  # fmt: skip
 from ludus.sim import float32, phase, random
 
@@ -22,7 +42,7 @@ def is_frozen(frozen_until, env, agent, step):
 def chosen(action_act, env, agent):
     """What an agent wants to do; a number that is no action counts as noop."""
     act = action_act[env, agent]
-    return act if 0 <= act and act < NUM_ACTS else NOOP
+    return act if 0 <= act < NUM_ACTS else NOOP
 
 
 def target_cell(row, column, facing, target):
@@ -105,11 +125,13 @@ def put_items(held, inside, recipe, item_counts, env, agent, c, kind):
     return moved
 
 
-def walk(grid, row, column, env, agent, r, c):
+def walk(grid, filled, row, column, env, agent, r, c):
     """Steps onto an empty cell; did it?"""
     if grid[env, r, c] != EMPTY:
         return False
     grid[env, row[env, agent], column[env, agent]] = EMPTY
+    mark(filled, env, row[env, agent], column[env, agent], False)
+    mark(filled, env, r, c, True)
     grid[env, r, c] = -1 - agent
     row[env, agent] = r
     column[env, agent] = c
@@ -134,13 +156,13 @@ def exchange(grid, row, column, frozen_until, env, agent, step, r, c):
 
 @phase(
     writes=(
-        "grid", "row", "column", "facing", "held", "stock", "inside", "timer", "converting", "item_counts", "act_counts",
+        "grid", "filled", "row", "column", "facing", "held", "stock", "inside", "timer", "converting", "item_counts", "act_counts",
         "still_steps", "frozen_steps", "first_step", "gain", "last_act", "last_success",
     ),
 )  # fmt: skip
 def act_in_turn(
-    env, agents, step, action_act, order, frozen_until, converter_kind, recipe, cooldown, start_cooling, caps, grid, row,
-    column, facing, held, stock, inside, timer, converting, item_counts, act_counts, still_steps, frozen_steps, first_step,
+    env, agents, step, action_act, order, frozen_until, converter_kind, recipe, cooldown, start_cooling, caps, grid, filled,
+    row, column, facing, held, stock, inside, timer, converting, item_counts, act_counts, still_steps, frozen_steps, first_step,
     gain, last_act, last_success,
 ):  # fmt: skip
     for i in range(agents):
@@ -159,15 +181,15 @@ def act_in_turn(
         r, c = row[env, agent] + ROW_STEP[way], column[env, agent] + COLUMN_STEP[way]
         done, moves = act == NOOP, False
         if act == FORWARD:
-            done = moves = walk(grid, row, column, env, agent, r, c)
+            done = moves = walk(grid, filled, row, column, env, agent, r, c)
         elif act == BACKWARD:
-            done = moves = walk(grid, row, column, env, agent, r - 2 * ROW_STEP[way], c - 2 * COLUMN_STEP[way])
-        elif act >= FACE and act < GET:
+            done = moves = walk(grid, filled, row, column, env, agent, r - 2 * ROW_STEP[way], c - 2 * COLUMN_STEP[way])
+        elif FACE <= act < GET:
             facing[env, agent] = act - FACE
             done = True
         elif act == SWAP:
             done = moves = exchange(grid, row, column, frozen_until, env, agent, step[env], r, c)
-        elif act == GET or act == PUT:
+        elif act != NOOP:  # get or put
             k = converter_in(grid[env, r, c])
             if k >= 0 and act == GET:
                 kind = converter_kind[env, k]
@@ -193,10 +215,11 @@ def act_in_turn(
 
 
 def can_put(held, inside, recipe, env, agent, c, kind):
+    """Does a converter still need something that the agent holds?"""
+    possible = False
     for item in range(ITEMS):
-        if held[env, agent, item] > 0 and inside[env, c, item] < recipe[env, kind, item]:
-            return True
-    return False
+        possible = possible or (held[env, agent, item] > 0 and inside[env, c, item] < recipe[env, kind, item])
+    return possible
 
 
 @phase(lanes="agents", writes=("mask_act", "idle"))

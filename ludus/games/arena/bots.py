@@ -1,11 +1,35 @@
 """Scripted players. They see what an agent sees, the 11×11 cells around them, and remember the last converter they saw of
 each kind. Frozen: trained agents are measured against them."""
 
-from ludus.games.arena.actions import is_frozen, target_cell
+from ludus.games.arena.actions import can_put, is_frozen, target_cell
 from ludus.games.arena.building import inner_side
 from ludus.games.arena.world import (
-    ALTAR, ATTACK, BACKWARD, BLOCK, BORDER, COLUMN_STEP, EMPTY, FACE, FORWARD, GENERATOR, GET, ITEMS, KINDS, LASER, LASERY, LIMITS, MINE,
-    NOOP, ORE, OUTPUT, PUT, RADIUS, ROW_STEP, SWAP, TARGETS, agent_in,
+    ALTAR,
+    ATTACK,
+    BACKWARD,
+    BLOCK,
+    BORDER,
+    COLUMN_STEP,
+    EMPTY,
+    FACE,
+    FORWARD,
+    GENERATOR,
+    GET,
+    ITEMS,
+    KINDS,
+    LASER,
+    LASERY,
+    LIMITS,
+    MINE,
+    NOOP,
+    ORE,
+    OUTPUT,
+    PUT,
+    RADIUS,
+    ROW_STEP,
+    SWAP,
+    TARGETS,
+    agent_in,
 )  # fmt: skip
 from ludus.sim import float32, phase, random
 
@@ -73,14 +97,6 @@ def go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, 
 # -- errands -----------------------------------------------------------------------------------------------------------
 
 
-def feeds(held, inside, recipe, env, agent, c, kind):
-    """Can it put something into this converter now?"""
-    for item in range(ITEMS):
-        if held[env, agent, item] > 0 and inside[env, c, item] < recipe[env, kind, item]:
-            return True
-    return False
-
-
 def errand(held, stock, inside, timer, recipe, env, agent, c, kind, armed):
     """What a converter is good for now, as (action, worth)."""
     item = OUTPUT[kind]
@@ -90,7 +106,7 @@ def errand(held, stock, inside, timer, recipe, env, agent, c, kind, armed):
         return NOOP, float32(0.0)
     if kind >= ALTAR + 1 and kind != LASERY:
         return NOOP, float32(0.0)
-    if feeds(held, inside, recipe, env, agent, c, kind):
+    if can_put(held, inside, recipe, env, agent, c, kind):
         return PUT, float32(10.0 if kind == LASERY else 7.0 if kind == ALTAR else 3.0 if timer[env, c] > 5 else 5.0)
     return NOOP, float32(0.0)
 
@@ -216,7 +232,7 @@ def aim(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down,
     for way in range(4):
         ahead = ROW_STEP[way] * down + COLUMN_STEP[way] * right
         across = abs(COLUMN_STEP[way] * down) + abs(ROW_STEP[way] * right)
-        if ahead >= 1 and ahead <= 3 and across <= 1:
+        if 1 <= ahead <= 3 and across <= 1:
             return FACE + way
     return go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
 

@@ -1,7 +1,19 @@
 """A new map: rooms side by side without walls between them, a border around, everything else on random empty cells."""
 
 from ludus.games.arena.world import (
-    ALTAR, ARMORY, BLOCK, BORDER, EMPTY, FIRST_CONVERTER, GENERATOR, KINDS, LASERY, OUTSIDE, WALL,
+    ALTAR,
+    ARMORY,
+    BLOCK,
+    BORDER,
+    EMPTY,
+    FIRST_CONVERTER,
+    GENERATOR,
+    KINDS,
+    LASERY,
+    OUTSIDE,
+    WALL,
+    WORDS,
+    mark,
 )  # fmt: skip
 from ludus.sim import phase, random
 
@@ -15,16 +27,19 @@ def inner_side(rooms, room, side):
     return min(rooms * room, side - 2 * BORDER)
 
 
-@phase(lanes="side", writes="grid")
-def clear(env, row, side, rooms, room, grid):
+@phase(lanes="side", writes=("grid", "filled"))
+def clear(env, row, side, rooms, room, grid, filled):
     """An empty map. Of the border only the innermost layer shows as wall: what lies behind it can never matter."""
     last = BORDER + inner_side(rooms[env], room[env], side)
+    for word in range(WORDS):
+        filled[env, row, word] = 0
     for column in range(side):
         lowest, highest = min(row, column), max(row, column)
         if lowest >= BORDER and highest < last:
             grid[env, row, column] = EMPTY
         elif lowest >= BORDER - 1 and highest <= last:
             grid[env, row, column] = WALL
+            mark(filled, env, row, column, True)
         else:
             grid[env, row, column] = OUTSIDE
 
@@ -48,8 +63,8 @@ def free_cell(grid, env, key, number, place, rooms, room, side):
     return NOWHERE, NOWHERE
 
 
-@phase(writes=("grid", "row", "column", "facing"))
-def place_agents(env, agents, side, key, rooms, room, grid, row, column, facing):
+@phase(writes=("grid", "filled", "row", "column", "facing"))
+def place_agents(env, agents, side, key, rooms, room, grid, filled, row, column, facing):
     """Agents are dealt out to the rooms in turn."""
     for agent in range(agents):
         r, c = free_cell(grid, env, key[env], agent, agent % (rooms[env] * rooms[env]), rooms[env], room[env], side)
@@ -57,11 +72,12 @@ def place_agents(env, agents, side, key, rooms, room, grid, row, column, facing)
         column[env, agent] = max(c, BORDER)
         facing[env, agent] = random.integer(key[env], HEADING, agent, 4)
         grid[env, row[env, agent], column[env, agent]] = -1 - agent
+        mark(filled, env, row[env, agent], column[env, agent], True)
 
 
-@phase(writes=("grid", "converter_count", "converter_kind", "converter_row", "converter_column"))
+@phase(writes=("grid", "filled", "converter_count", "converter_kind", "converter_row", "converter_column"))
 def place_objects(
-    env, agents, side, converters, key, rooms, room, mines, generators, altars, armories, laseries, blocks, walls, grid,
+    env, agents, side, converters, key, rooms, room, mines, generators, altars, armories, laseries, blocks, walls, grid, filled,
     converter_count, converter_kind, converter_row, converter_column,
 ):  # fmt: skip
     """Converters, blocks and walls, the same number in every room."""
@@ -86,6 +102,7 @@ def place_objects(
                 number += 1
                 if r == NOWHERE or (kind < KINDS and count >= converters):
                     break
+                mark(filled, env, r, c, True)
                 if kind >= KINDS:
                     grid[env, r, c] = BLOCK if kind == KINDS else WALL
                     continue

@@ -5,7 +5,16 @@ A conversion takes its inputs when it starts and gives its product one step late
 """
 
 from ludus.games.arena.world import (
-    ALTAR, ARMORY, BATTERY, GENERATOR, ITEMS, KINDS, LASERY, MINE, ORE, STORE,
+    ALTAR,
+    ARMORY,
+    BATTERY,
+    GENERATOR,
+    ITEMS,
+    KINDS,
+    LASERY,
+    MINE,
+    ORE,
+    STORE,
 )  # fmt: skip
 from ludus.sim import phase
 

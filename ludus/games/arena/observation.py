@@ -2,17 +2,39 @@
 
 A token is (cell, feature, value) in three bytes. There are 122 cells (the view row by row, then the cell ahead once more)
 and 33 features, so a token names one of 4,026 rows of a table, and an encoder is a sum of rows weighted by values. The
-list is ordered from near to far and ends with zeros: a value of 0 says nothing.
+list goes through the view's rows from the nearest to the farthest and ends with zeros: a value of 0 says nothing.
 """
 
 from ludus.games.arena.actions import is_frozen
 from ludus.games.arena.world import (
-    ACTS, BLOCK, COLUMN_STEP, EMPTY, FACED, ITEM_NAMES, ITEMS, KINDS, NUM_ACTS, OUTPUT, OUTSIDE, RADIUS, ROW_STEP, SIGHT, STORE,
-    VIEW_COLUMN, VIEW_ROW, VIEWED, WALL, agent_in, converter_in,
+    ACTS,
+    BATTERY,
+    BLOCK,
+    COLUMN_STEP,
+    FACED,
+    FIRST_CONVERTER,
+    ITEM_NAMES,
+    ITEMS,
+    KINDS,
+    LOWEST,
+    MINE,
+    NEAR_TO_FAR,
+    NUM_ACTS,
+    ORE,
+    OUTPUT,
+    RADIUS,
+    ROW_STEP,
+    SIGHT,
+    STORE,
+    WALL,
+    agent_in,
+    converter_in,
+    shown,
 )  # fmt: skip
 from ludus.sim import float32, phase
 
 CELL, FEATURE, VALUE = range(3)  # a token
+OWN_BIT = 1 << RADIUS  # the middle of a row of the view
 
 # features: a wall, a block, items inside or held (value: how many), converters idle or busy, agents
 SEE_WALL, SEE_BLOCK, SEE_ITEM = 0, 1, 2
@@ -61,12 +83,13 @@ def tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent
     kind = converter_kind[env, c]
     busy = 1 if timer[env, c] > 0 else 0
     at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_CONVERTER + 2 * kind + busy, 1)
-    for item in range(ITEMS):
-        count = inside[env, c, item]
-        if item == OUTPUT[kind]:
-            count = stock[env, c]
-        if count > 0:
-            at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, count)
+    if stock[env, c] > 0:
+        at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + OUTPUT[kind], stock[env, c])
+    if kind == MINE:
+        return at
+    for item in range(ORE, BATTERY + 1):  # no converter takes anything else
+        if inside[env, c, item] > 0:
+            at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, inside[env, c, item])
     return at
 
 
@@ -85,27 +108,34 @@ def tell_agent(seen_tokens, facing, held, frozen_until, env, agent, tokens, at, 
 
 @phase(lanes="agents", writes=("seen_tokens", "token_count"))
 def look(
-    env, agent, tokens, step, groups, grid, row, column, facing, held, frozen_until, converter_kind, stock, inside, timer,
-    seen_tokens, token_count,
+    env, agent, tokens, step, groups, grid, filled, row, column, facing, held, frozen_until, converter_kind, stock, inside,
+    timer, seen_tokens, token_count,
 ):  # fmt: skip
-    at = 0
-    for i in range(-1, VIEWED):
-        down, right = ROW_STEP[facing[env, agent]], COLUMN_STEP[facing[env, agent]]
-        cell = FACED
-        if i >= 0:
-            down, right = VIEW_ROW[i], VIEW_COLUMN[i]
-            cell = (down + RADIUS) * SIGHT + right + RADIUS
-        occupant = grid[env, row[env, agent] + down, column[env, agent] + right]
-        if occupant == EMPTY or occupant == OUTSIDE:
-            continue
-        if occupant == WALL or occupant == BLOCK:
-            at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_WALL if occupant == WALL else SEE_BLOCK, 1)
-        elif occupant < 0:
-            other = agent_in(occupant)
-            at = tell_agent(seen_tokens, facing, held, frozen_until, env, agent, tokens, at, cell, other, groups[env], step[env])
-        else:
-            c = converter_in(occupant)
-            at = tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent, tokens, at, cell, c)
+    """The tokens of the cell ahead, then of every row of the view, the nearest first."""
+    at, way, left = 0, facing[env, agent], column[env, agent] - RADIUS
+    for i in range(-1, SIGHT):
+        down = ROW_STEP[way] if i < 0 else NEAR_TO_FAR[i]
+        r = row[env, agent] + down
+        waiting = shown(filled, env, r, column[env, agent])
+        if i < 0:
+            waiting &= 1 << (RADIUS + COLUMN_STEP[way])
+        elif down == 0:
+            waiting &= ~OWN_BIT
+        while waiting != 0:
+            right = LOWEST[waiting]
+            waiting &= waiting - 1
+            cell = FACED if i < 0 else (down + RADIUS) * SIGHT + right
+            occupant = grid[env, r, left + right]
+            if occupant < 0:
+                other = agent_in(occupant)
+                at = tell_agent(
+                    seen_tokens, facing, held, frozen_until, env, agent, tokens, at, cell, other, groups[env], step[env]
+                )
+            elif occupant < FIRST_CONVERTER:
+                at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_WALL if occupant == WALL else SEE_BLOCK, 1)
+            else:
+                c = converter_in(occupant)
+                at = tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent, tokens, at, cell, c)
     for old in range(at, token_count[env, agent]):
         seen_tokens[env, agent, old, CELL] = 0
         seen_tokens[env, agent, old, FEATURE] = 0
@@ -134,9 +164,9 @@ def observe(
         faced = FACED_AGENT + (1 if is_frozen(frozen_until, env, agent_in(occupant), step[env] + 1) else 0)
     elif occupant == BLOCK:
         faced = FACED_BLOCK
-    elif occupant == WALL or occupant == OUTSIDE:
+    elif occupant == WALL:
         faced = FACED_WALL
-    elif occupant != EMPTY:
+    elif occupant >= FIRST_CONVERTER:
         c = converter_in(occupant)
         faced = FACED_CONVERTER + converter_kind[env, c]
         observation[env, agent, STOCK_AT] = float32(stock[env, c]) / float32(STORE)

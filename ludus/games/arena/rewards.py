@@ -3,7 +3,15 @@ converters counts, and putting something in or being robbed costs nothing."""
 
 from ludus.games.arena.actions import FLOWS, GOT
 from ludus.games.arena.world import (
-    ARMOR, BATTERY, HEART, ITEMS, LASER, LIMITS, NOOP, NUM_ACTS, ORE,
+    ARMOR,
+    BATTERY,
+    HEART,
+    ITEMS,
+    LASER,
+    LIMITS,
+    NOOP,
+    NUM_ACTS,
+    ORE,
 )  # fmt: skip
 from ludus.sim import float32, phase
 

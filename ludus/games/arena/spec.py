@@ -10,8 +10,9 @@ from ludus.games.arena.building import clear, place_agents, place_objects
 from ludus.games.arena.converters import convert, read_recipes, stock_up
 from ludus.games.arena.rewards import begin, judge, pay, read_caps, score, value
 from ludus.games.arena.timing import first_heart
-from ludus.games.arena.world import ACTS, BORDER, ITEMS, KINDS, NUM_ACTS
+from ludus.games.arena.world import ACTS, BORDER, ITEMS, KINDS, MOST_SIDE, NUM_ACTS, WORDS
 from ludus.sim import Choice, Game, Goal, Param, Role, Term, f32, flag, i8, i16, i32, u8
+from ludus.sim.game import Field
 
 SMALL = dict(population=6, rooms=1, side=25 + 2 * BORDER, converters=22)
 """One room with its six agents, for a game that fits a laptop: overrides to use with any preset."""
@@ -63,11 +64,12 @@ GAME = Game(
     name="arena",
     summary="many agents turn ore into batteries into hearts, side by side or against each other",
     sizes=dict(population=24, side=62, converters=96, tokens=48),
-    size_limits=dict(population=(1, 1024), side=(2 * BORDER + 5, 256), converters=(1, 4096), tokens=(8, 255)),
+    size_limits=dict(population=(1, 1024), side=(2 * BORDER + 5, MOST_SIDE), converters=(1, 4096), tokens=(8, 255)),
     roles=[Role("agent", count="population")],
     state=dict(
         # the map
         grid=i16("side", "side"),
+        filled=Field("int64", ("side", WORDS)),
         converter_count=i32(),
         converter_kind=i8("converters"),
         converter_row=i16("converters"),

@@ -1,6 +1,7 @@
 """Names for everything in the arena: items, converters, cells, directions, actions, and the offsets an agent sees."""
 
 import numpy as np
+from numpy import int64
 
 # items, and the reward terms in the same order
 ORE, BATTERY, ARMOR, LASER, HEART = range(5)
@@ -15,7 +16,7 @@ OUTPUT = np.array([ORE, BATTERY, HEART, ARMOR, LASER], np.int32)
 STORE = 5  # finished items a converter holds before it stops
 
 # what stands in a cell: converter c is FIRST_CONVERTER + c, agent a is -1 - a
-EMPTY, WALL, OUTSIDE, BLOCK, FIRST_CONVERTER = range(5)
+EMPTY, OUTSIDE, WALL, BLOCK, FIRST_CONVERTER = range(5)
 
 NORTH, EAST, SOUTH, WEST = range(4)
 ROW_STEP = np.array([-1, 0, 1, 0], np.int32)
@@ -30,20 +31,37 @@ NUM_ACTS = len(ACTS)
 NOOP, FORWARD, BACKWARD, FACE, GET, PUT, SWAP, ATTACK = 0, 1, 2, 3, 7, 8, 9, 10  # FACE + direction, ATTACK + target
 TARGETS = 9
 
-# the view: offsets from the nearest cell to the farthest, without the agent's own
+# the view
 RADIUS = 5
 SIGHT = 2 * RADIUS + 1
 CELLS = SIGHT * SIGHT
 FACED = CELLS  # the cell ahead is told once more under this number
-_by_distance = sorted(
-    ((r, c) for r in range(-RADIUS, RADIUS + 1) for c in range(-RADIUS, RADIUS + 1) if (r, c) != (0, 0)),
-    key=lambda at: (abs(at[0]) + abs(at[1]), at),
-)
-VIEW_ROW = np.array([r for r, _ in _by_distance], np.int32)
-VIEW_COLUMN = np.array([c for _, c in _by_distance], np.int32)
-VIEWED = CELLS - 1
-
 BORDER = RADIUS + 1  # thick enough that no view leaves the map
+NEAR_TO_FAR = np.array(sorted(range(-RADIUS, RADIUS + 1), key=abs), np.int32)  # rows of the view
+
+# Which cells show something, as bits: word w of a row holds the columns from 32 w to 32 w + 63, so that the 11 columns of
+# a view always lie in one word. Looking at bits instead of cells made the observation more than twice as fast.
+WORDS = 4
+MOST_SIDE = 32 * WORDS
+_ROW = (1 << SIGHT) - 1
+LOWEST = np.array([0, *(((n & -n).bit_length() - 1) for n in range(1, _ROW + 1))], np.int8)  # number of the lowest set bit
+
+
+def mark(filled, env, r, c, there):
+    """Notes whether a cell shows something, in the one or two words that hold its column."""
+    word = c // 32
+    for w in range(max(word - 1, 0), word + 1):
+        bit = int64(1) << int64(c - 32 * w)
+        if there:
+            filled[env, r, w] |= bit
+        else:
+            filled[env, r, w] &= ~bit
+
+
+def shown(filled, env, r, c):
+    """The cells of row r within sight of column c that show something, as 11 bits."""
+    first = c - RADIUS
+    return (filled[env, r, first // 32] >> int64(first % 32)) & _ROW
 
 
 def agent_in(occupant):
