@@ -30,8 +30,8 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Critical before warning before info; among equals the surer first, otherwise in the order given."""
-    return sorted(findings, key=lambda f: (-SEVERITIES.index(f.severity), -f.confidence))
+    """Critical before warning before info; among equals in the order given, which puts causes before symptoms."""
+    return sorted(findings, key=lambda f: -SEVERITIES.index(f.severity))
 
 
 def verdict(findings: Iterable[Finding]) -> str:

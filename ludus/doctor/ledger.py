@@ -15,6 +15,8 @@ UNLIMITED_EVERY = 10
 """An event without any limit is taken to happen every tenth step, for goals and for others alike, so that only values count."""
 BACK_AND_FORTH = 2
 """Steps of a round that goes back and forth, where the file does not say: one there, one back."""
+FELT = 0.01
+"""A goal paid every step guides if random play gets some of it in at least one of a hundred episodes."""
 SLACK = 4
 """A sensible time limit is at most four times what the goal takes; so a goal that ends the episode comes at a quarter of it."""
 
@@ -42,7 +44,7 @@ class Ledger:
         limit = term.max_times or self.steps
         if term.kind == "terminal" or term.ends_episode:
             return 1
-        if term.cycles:
+        if term.cycles and not term.potential_based:
             return min(limit, self.steps // max(term.cycle_steps or BACK_AND_FORTH, term.respawns_after, 1))
         if term.kind in ("per_step", "shaping"):
             return 1 if term.potential_based else min(limit, self.steps)
@@ -129,7 +131,7 @@ class Ledger:
                 for t in self.reward.terms
                 if not t.goal
                 and t.high > 0
-                and (not t.potential_based or t.cycles)
+                and not t.potential_based
                 and t not in self.stepping_stones
                 and not any(n.goal for n in self.needs(t))
                 and not (self.goal_is_dense and t in self.steady)
@@ -180,7 +182,8 @@ class Ledger:
     @cached_property
     def guided(self) -> bool:
         """Something tells better from worse before the goal is met: the goal itself step by step, or shaping."""
-        return self.goal_is_dense or any(
+        felt = self.goal_is_dense and any(self.chance(g) >= FELT for g in self.goals if g.kind in ("per_step", "shaping"))
+        return felt or any(
             not t.goal
             and (t.low != 0 or t.high != 0)
             and (t.kind == "shaping" or (t.kind == "per_step" and t.varies and t.high > 0))

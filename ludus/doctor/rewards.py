@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import tomllib
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 
 from ludus.errors import LudusError, nearest
 
+SECTIONS = ("episode", "term")
+NOTES = ("description", "comment", "note", "help", "source")
+"""Keys of a term that are for people."""
 KINDS = ("per_step", "event", "terminal", "shaping")
 
 
@@ -86,9 +90,9 @@ def read_reward(path: Path | str) -> Reward:
 
 def parse_reward(data: dict[str, Any]) -> Reward:
     """Checks and fills in defaults; refuses what means nothing, with the nearest name that does."""
-    for name in data:
-        if name not in ("episode", "term", "name", "source"):
-            raise LudusError(f"unknown section '{name}': {nearest(name, ['episode', 'term'])}")
+    for name in data:  # other tables are the writer's own notes, unless they look like a slip
+        if name not in SECTIONS and difflib.get_close_matches(name, SECTIONS, cutoff=0.7):
+            raise LudusError(f"unknown section '{name}': {nearest(name, SECTIONS)}")
     episode = data.get("episode")
     if not isinstance(episode, dict) or "max_steps" not in episode:
         raise LudusError("max_steps is missing in [episode]: say how many steps an episode lasts at most")
@@ -103,7 +107,9 @@ def parse_reward(data: dict[str, Any]) -> Reward:
 def _episode(data: dict[str, Any]) -> Episode:
     _known(data, [f.name for f in dataclasses.fields(Episode)], "[episode]")
     whole = {"max_steps": 1, "num_agents": 1}
-    values = {k: _whole(v, k, "[episode]", whole[k]) if k in whole else _number(v, k, "[episode]") for k, v in data.items()}
+    values: dict[str, Any] = {
+        k: _whole(v, k, "[episode]", whole[k]) if k in whole else _number(v, k, "[episode]") for k, v in data.items()
+    }
     episode = Episode(**values)
     _inside(episode.gamma, 0, 1, "gamma in [episode]")
     _inside(episode.failure_probability, 0, 1, "failure_probability in [episode]")
@@ -116,6 +122,7 @@ def _term(data: Any, position: int) -> Term:
         raise LudusError(f"term {position} is a {type(data).__name__}: write it as [[term]] with name, kind and value")
     where = f"term '{data.get('name', position)}'"
     fields = {f.name: f for f in dataclasses.fields(Term)}
+    data = {k: v for k, v in data.items() if k not in NOTES}
     _known(data, [*fields, "value"], where)
     for name in ("name", "kind"):
         if not isinstance(data.get(name), str) or not data[name]:

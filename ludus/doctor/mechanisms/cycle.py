@@ -16,7 +16,7 @@ def paid_cycle(ledger: Ledger) -> Iterator[Finding]:
     a difference of potentials cannot be circled: what a round gains it also loses."""
     for term in ledger.reward.terms:
         farmed = term.cycles or (term.respawns_after and not term.goal)
-        if not farmed or term.high <= 0 or (term.potential_based and not term.cycles):
+        if not farmed or term.high <= 0 or term.potential_based:
             continue
         if any(n.goal and not n.cycles for n in ledger.needs(term)):
             continue

@@ -20,9 +20,10 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
     exits = [t for t in ledger.reward.terms if t.ends_episode and not t.goal]
     if not exits and not ledger.reward.episode.failure_probability:
         return
+    exits = exits or [t for t in ledger.reward.terms if t.kind == "terminal" and not t.goal and t.high < 0]
     way_out = max(exits, key=lambda t: t.high) if exits else None
     dying = way_out.high if way_out else 0.0
-    per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger)
+    per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger) - _far_away(ledger)
     living = per_step * ledger.steps
     succeeding = (
         sum(t.high * ledger.times(t) for t in ledger.goals) + (ledger.steady_income - ledger.time_cost) * ledger.time_to_goal
@@ -30,7 +31,7 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
     if dying - living <= WORTH_IT * max(succeeding - living, 0.0) or dying <= living:
         return
     chance = max((ledger.chance(g) for g in ledger.goals), default=0.0)
-    if dying >= succeeding or _badly_done(ledger):
+    if dying >= succeeding or _badly_done(ledger) or _far_away(ledger):
         severity, confidence = "critical", 0.8
     elif chance < SOMETIMES and not ledger.guided:
         severity, confidence = ("critical", 0.75) if chance < SELDOM else ("warning", 0.5)
@@ -47,6 +48,12 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
         fix=f"make failing cost more than living ({living:g}), pay a small bonus for each step alive in place of the cost, "
         "or do not end the episode on failure",
     )
+
+
+def _far_away(ledger: Ledger) -> float:
+    """What a step costs through shaping that only ever charges, such as minus the distance: half of its range."""
+    charges = [t for t in ledger.reward.terms if not t.goal and t.kind == "shaping" and t.high <= 0 and not t.potential_based]
+    return -sum((t.low + t.high) / 2 for t in charges)
 
 
 def _badly_done(ledger: Ledger) -> float:

@@ -14,7 +14,7 @@ def doing_nothing_pays(ledger: Ledger) -> Iterator[Finding]:
     """A bonus for being alive, for staying on the road, for not being seen: an agent that stands still collects it from the
     first episode on, and every attempt at the goal puts it at risk. Harmless where standing still soon fails (a pole falls),
     which is what failure_probability is for."""
-    passive = [t for t in ledger.reward.terms if t.passive and t.high > 0 and not (t.potential_based and not t.cycles)]
+    passive = [t for t in ledger.reward.terms if t.passive and t.high > 0 and not t.potential_based]
     if not passive:
         return
     income = sum(_idle_income(ledger, t) for t in passive) - ledger.failure_penalty

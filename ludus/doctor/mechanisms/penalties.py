@@ -12,6 +12,7 @@ from ludus.doctor.rewards import Term
 EFFORT = 1.0  # paid by everyone who tries: at 1, success itself earns nothing
 MISTAKES = 2.0  # can be avoided with skill
 FATAL = 10.0  # once per episode, and only by failing
+WARN = 0.75  # a loss that costs what a win pays is a fair game: it counts as half
 SLOW = 5.0  # costs of time are paid anyway: they only hide the goal
 
 
@@ -36,7 +37,7 @@ def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
     if ledger.guided:
         fatal = {}
     total = sum(effort.values()) / EFFORT + sum(mistakes.values()) / MISTAKES + sum(fatal.values()) / FATAL
-    if total >= 0.5 * worth:
+    if total >= WARN * worth:
         yield _finding(ledger, effort | mistakes | fatal, "critical" if total >= worth else "warning")
     elif ledger.goal_ends and 0 < sum(t.high for t in ledger.goals if t.high > 0) * SLOW < ledger.time_cost * ledger.time_to_goal:
         yield _finding(ledger, {t.name: -t.high * ledger.time_to_goal for t in ledger.time_costs}, "warning")
@@ -44,7 +45,7 @@ def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
 
 def _effort(term: Term) -> float:
     """Middle of what acting costs a step, for terms that are only ever a cost."""
-    if term.goal or term.high > 0 or term.kind not in ("per_step", "shaping") or term.potential_based:
+    if term.goal or term.high > 0 or term.kind != "per_step":
         return 0.0
     return -(term.low + term.high) / 2
 
