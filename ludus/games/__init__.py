@@ -13,6 +13,7 @@ REGISTRY = {
     "arena": "ludus.games.arena.spec:GAME",
     "brawl": "ludus.games.brawl.spec:GAME",
     "hide_and_seek": "ludus.games.hide_and_seek.spec:GAME",
+    "mechs": "ludus.games.mechs.spec:GAME",
     "pursuit": "ludus.games.pursuit.spec:GAME",
     "racing": "ludus.games.racing.spec:GAME",
     "racing_lidar": "ludus.games.racing.spec:LIDAR",
