@@ -45,5 +45,7 @@ def _delay(ledger: Ledger, goal: Term) -> float:
         return 0.0
     if goal.kind == "terminal" and not goal.ends_episode:
         return float(ledger.steps)
+    if goal.kind == "event" and not goal.ends_episode and goal.max_times is None and not goal.respawns_after:
+        return ledger.steps / SLACK**2  # how often was not said: perhaps once, perhaps many times
     stones = sum(1 for t in ledger.needs(goal) if t.high > 0)
     return ledger.steps / SLACK / max(ledger.times(goal), 1) / (1 + stones)

@@ -10,6 +10,8 @@ from ludus.doctor.ledger import Ledger
 SELDOM = 0.05
 """A goal met by random play less than once in twenty episodes is met long after dying has been found."""
 SOMETIMES = 0.3
+HALF_WAY = 0.5
+"""Where nobody said how rare the goal is: dying that gets half the way from failing to succeeding is worth a word."""
 WORTH_IT = 0.1
 """What dying saves matters once it is a tenth of what success would bring."""
 
@@ -35,6 +37,8 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
         severity, confidence = "critical", 0.8
     elif chance < SOMETIMES and not ledger.guided:
         severity, confidence = ("critical", 0.75) if chance < SELDOM else ("warning", 0.5)
+    elif not _stated(ledger) and not ledger.guided and dying - living >= HALF_WAY * (succeeding - living):
+        severity, confidence = "warning", 0.4
     else:
         return
     name = f"'{way_out.name}'" if way_out else "failing"
@@ -48,6 +52,10 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
         fix=f"make failing cost more than living ({living:g}), pay a small bonus for each step alive in place of the cost, "
         "or do not end the episode on failure",
     )
+
+
+def _stated(ledger: Ledger) -> bool:
+    return any(g.reach_probability is not None or g.random_share for g in ledger.goals)
 
 
 def _far_away(ledger: Ledger) -> float:
