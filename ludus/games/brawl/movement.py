@@ -113,6 +113,15 @@ def in_control(mode):
     return mode <= FAST_FALLING
 
 
+def attacking(mode):
+    return WINDING_UP <= mode <= STRIKING
+
+
+def dashing(mode):
+    """In the middle of a dash or a backdash, which only an attack, a dodge or a jump cuts short."""
+    return DASHING <= mode <= BACKDASHING
+
+
 def free(status, env, me):
     """A mode has run out: it stands or falls."""
     status[env, me, MODE] = AIRBORNE if status[env, me, SURFACE] == AIR else STANDING
@@ -134,7 +143,7 @@ def tick(status, event, env, me):
     if status[env, me, TIMER] > 0:
         status[env, me, TIMER] -= 1
         mode = status[env, me, MODE]
-        if mode == WINDING_UP or mode == STRIKING:
+        if attacking(mode):
             status[env, me, MOVE_FRAME] += 1
         if status[env, me, TIMER] == 0 and mode != OUT:
             if mode == STRIKING and status[env, me, STRUCK] == 0:
@@ -178,7 +187,7 @@ def dash_or_dodge(motion, status, env, me, keys, direction):
     """On the ground a direction makes it a dash, or a backdash if it points behind. Says whether anything came of it."""
     grounded = status[env, me, SURFACE] != AIR
     if grounded and direction != 0:
-        if status[env, me, MODE] == DASHING or status[env, me, MODE] == BACKDASHING or status[env, me, MODE] == SPRINTING:
+        if dashing(status[env, me, MODE]) or status[env, me, MODE] == SPRINTING:
             return False
         backwards = direction != status[env, me, FACING]
         enter(status, env, me, BACKDASHING if backwards else DASHING, DASH_FRAMES)
@@ -209,7 +218,7 @@ def walk(status, env, me, keys, direction):
     mode = status[env, me, MODE]
     if status[env, me, SURFACE] == AIR:
         return
-    if mode == DASHING or mode == BACKDASHING:
+    if dashing(mode):
         return
     if keys & DOWN != 0 and status[env, me, SURFACE] == PLATFORM:
         status[env, me, SURFACE] = AIR

@@ -1,6 +1,6 @@
 """Brawl, declared: spaces, rewards, parameters, presets."""
 
-from ludus.games.brawl.bots import constant
+from ludus.games.brawl.bots import HELD_OUT_BOTS, TRAINING_BOTS
 from ludus.games.brawl.combat import DAMAGE_CAP
 from ludus.games.brawl.observation import NAMES, mask_keys, observe
 from ludus.games.brawl.rules import (
@@ -76,9 +76,9 @@ GAME = Game(
     ),
     step=[listen, fight, score, shape, judge, observe, mask_keys],
     reset=[start, start_counting, observe, mask_keys],
-    bots=dict(fighter=[constant]),
+    bots=dict(fighter=[*TRAINING_BOTS, *HELD_OUT_BOTS]),
     presets=dict(
-        sparse={name: 0.0 for name in DENSE},
+        sparse=dict.fromkeys(DENSE, 0.0),
         dense=DENSE,
         every_frame=dict(decision_frames=1, max_steps=2700),
     ),

@@ -36,8 +36,8 @@ STATUS = 17
     STANDING,
     WALKING,
     DASHING,
-    SPRINTING,
     BACKDASHING,
+    SPRINTING,
     AIRBORNE,
     FAST_FALLING,
     DODGING,
@@ -49,7 +49,7 @@ STATUS = 17
 ) = range(13)
 MODES = 13
 MODE_NAMES = (
-    "standing", "walking", "dashing", "sprinting", "backdashing", "airborne", "fast_falling", "dodging", "taunting",
+    "standing", "walking", "dashing", "backdashing", "sprinting", "airborne", "fast_falling", "dodging", "taunting",
     "winding_up", "striking", "stunned", "out",
 )  # fmt: skip
 
