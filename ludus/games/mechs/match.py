@@ -72,8 +72,8 @@ def judge(
     terminated[env] = eliminated or by_score or step[env] >= max_steps[env]
     if not terminated[env]:
         return
-    lead = float32(left[env, 0] - left[env, 1])
-    if not eliminated:
+    lead = float32(left[env, 0] - left[env, 1]) if eliminated else float32(0.0)
+    if lead == 0.0:  # nobody is left, or both teams are
         lead = score[env, 0] - score[env, 1]
         if abs(lead) < 1e-3:
             lead = hp_0 - hp_1
