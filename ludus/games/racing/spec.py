@@ -93,8 +93,8 @@ GAME = declare(
     sizes=dict(camera=64),
     size_limits=dict(camera=(8, 256)),
     state=dict(
-        lens=f32("camera", "camera", 2, shared=True),
-        view=f32("agents", vision.VIEW),
+        lens=i32("camera", "camera", 2, shared=True),
+        view=i32("agents", vision.VIEW),
         seen_camera=u8("agents", "camera", "camera"),
     ),
     observation=observation.CAR_NAMES,
