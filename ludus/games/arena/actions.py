@@ -68,17 +68,17 @@ def rob(held, item_counts, env, robber, victim):
         item_counts[env, robber, LOOTED, item] += taken
 
 
-@phase(writes=("order", "held", "frozen_until", "item_counts", "act_counts", "last_act", "last_success"))
+@phase(writes=("turn_order", "held", "frozen_until", "item_counts", "act_counts", "last_act", "last_success"))
 def fight(
-    env, agents, key, step, action_act, row, column, facing, grid, attack_cost, freeze_steps, order, held, frozen_until,
+    env, agents, key, step, action_act, row, column, facing, grid, attack_cost, freeze_steps, turn_order, held, frozen_until,
     item_counts, act_counts, last_act, last_success,
 ):  # fmt: skip
     for i in range(agents):  # a random order, by insertion
         k = random.integer(key[env], ORDER, i, i + 1)
-        order[env, i] = order[env, k]
-        order[env, k] = i
+        turn_order[env, i] = turn_order[env, k]
+        turn_order[env, k] = i
     for i in range(agents):
-        agent = order[env, i]
+        agent = turn_order[env, i]
         act = chosen(action_act, env, agent)
         if act < ATTACK or is_frozen(frozen_until, env, agent, step[env]):
             continue
@@ -161,12 +161,12 @@ def exchange(grid, row, column, frozen_until, env, agent, step, r, c):
     ),
 )  # fmt: skip
 def act_in_turn(
-    env, agents, step, action_act, order, frozen_until, converter_kind, recipe, cooldown, start_cooling, caps, grid, filled,
+    env, agents, step, action_act, turn_order, frozen_until, converter_kind, recipe, cooldown, start_cooling, caps, grid, filled,
     row, column, facing, held, stock, inside, timer, converting, item_counts, act_counts, still_steps, frozen_steps, first_step,
     gain, last_act, last_success,
 ):  # fmt: skip
     for i in range(agents):
-        agent = order[env, i]
+        agent = turn_order[env, i]
         if is_frozen(frozen_until, env, agent, step[env]):
             frozen_steps[env, agent] += 1
             still_steps[env, agent] += 1
@@ -225,7 +225,7 @@ def can_put(held, inside, recipe, env, agent, c, kind):
 @phase(lanes="agents", writes=("mask_act", "idle"))
 def allow(
     env, agent, step, masking, attack_cost, grid, row, column, facing, held, frozen_until, converter_kind, stock, inside,
-    recipe, mask_act, idle,
+    timer, converting, recipe, mask_act, idle,
 ):  # fmt: skip
     """The mask of the next step's actions. A frozen agent has nothing to decide."""
     frozen = is_frozen(frozen_until, env, agent, step[env] + 1)
@@ -246,7 +246,8 @@ def allow(
     if k >= 0:
         kind = converter_kind[env, k]
         item = OUTPUT[kind]
-        mask_act[env, agent, GET] = stock[env, k] > 0 and held[env, agent, item] < LIMITS[item]
+        ready = stock[env, k] > 0 or (converting[env, k] and timer[env, k] == 1)  # converters work before agents act
+        mask_act[env, agent, GET] = ready and held[env, agent, item] < LIMITS[item]
         mask_act[env, agent, PUT] = can_put(held, inside, recipe, env, agent, k, kind)
     other = agent_in(ahead)
     mask_act[env, agent, SWAP] = ahead == BLOCK or (other >= 0 and is_frozen(frozen_until, env, other, step[env] + 1))

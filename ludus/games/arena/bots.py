@@ -1,12 +1,15 @@
 """Scripted players. They see what an agent sees, the 11×11 cells around them, and remember the last converter they saw of
 each kind. Frozen: trained agents are measured against them."""
 
+import numpy as np
+
 from ludus.games.arena.actions import can_put, is_frozen, target_cell
 from ludus.games.arena.building import inner_side
 from ludus.games.arena.world import (
     ALTAR,
     ATTACK,
     BACKWARD,
+    BATTERY,
     BLOCK,
     BORDER,
     COLUMN_STEP,
@@ -37,6 +40,9 @@ GOAL_ROW, GOAL_COLUMN, SIDESTEP = 31, 32, 33  # streams of randomness
 NOTHING = -1
 CARRY = 4  # ore a bot keeps in hand to feed generators with
 PATIENCE = 40  # steps it walks to a place before it chooses another
+# for each kind of converter: what it is worth to take its product, and to feed it
+GET_WORTH = np.array([2.0, 6.0, 8.0, 6.0, 8.0], np.float32)
+PUT_WORTH = np.array([0.0, 5.0, 7.0, 0.0, 10.0], np.float32)
 DETOUR = 3  # steps it goes aside where the way is blocked
 
 
@@ -97,17 +103,15 @@ def go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, 
 # -- errands -----------------------------------------------------------------------------------------------------------
 
 
-def errand(held, stock, inside, timer, recipe, env, agent, c, kind, armed):
+def errand(held, stock, inside, timer, recipe, env, agent, c, kind, arming):
     """What a converter is good for now, as (action, worth)."""
     item = OUTPUT[kind]
     if stock[env, c] > 0 and held[env, agent, item] < (CARRY if kind == MINE else LIMITS[item]):
-        return GET, float32(2.0 if kind == MINE else 8.0 if kind == ALTAR else 6.0)
-    if kind == LASERY and not armed:
-        return NOOP, float32(0.0)
-    if kind >= ALTAR + 1 and kind != LASERY:
-        return NOOP, float32(0.0)
-    if can_put(held, inside, recipe, env, agent, c, kind):
-        return PUT, float32(10.0 if kind == LASERY else 7.0 if kind == ALTAR else 3.0 if timer[env, c] > 5 else 5.0)
+        return GET, float32(GET_WORTH[kind])
+    useful = kind == GENERATOR or (kind == ALTAR and arming == 0) or (kind == LASERY and arming > 0)
+    if useful and can_put(held, inside, recipe, env, agent, c, kind):
+        waits = kind == GENERATOR and timer[env, c] > 5
+        return PUT, float32(3.0 if waits else PUT_WORTH[kind])
     return NOOP, float32(0.0)
 
 
@@ -119,13 +123,13 @@ def gatherer(
     """Runs the chain: ore to generators, batteries to altars, hearts for itself."""
     action_act[env, agent] = gather(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, False,
+        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, 0,
     )  # fmt: skip
 
 
 def gather(
     env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-    converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, armed,
+    converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, arming,
 ):  # fmt: skip
     """The most worthwhile errand in view for its distance, else a place it remembers, else anywhere."""
     best, best_c, best_act = float32(0.0), NOTHING, NOOP
@@ -135,7 +139,7 @@ def gather(
             continue
         kind = converter_kind[env, c]
         bot_known[env, agent, kind] = c + 1
-        act, worth = errand(held, stock, inside, timer, recipe, env, agent, c, kind, armed)
+        act, worth = errand(held, stock, inside, timer, recipe, env, agent, c, kind, arming)
         worth = worth / float32(abs(down) + abs(right) + 2)
         if worth > best:
             best, best_c, best_act = worth, c, act
@@ -152,13 +156,13 @@ def gather(
                 return FACE + way
     return roam(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_row, converter_column, recipe, bot_goal,
-        bot_known, bot_timer, bot_detour,
+        bot_known, bot_timer, bot_detour, arming,
     )  # fmt: skip
 
 
 def roam(
     env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_row, converter_column, recipe, bot_goal,
-    bot_known, bot_timer, bot_detour,
+    bot_known, bot_timer, bot_detour, arming,
 ):  # fmt: skip
     """Walks to the kind of converter it needs next where it saw one last, or to a random place."""
     down, right = bot_goal[env, agent, 0] - row[env, agent], bot_goal[env, agent, 1] - column[env, agent]
@@ -168,8 +172,8 @@ def roam(
         bot_goal[env, agent, 0] = BORDER + random.integer(key[env], GOAL_ROW, agent, inner)
         bot_goal[env, agent, 1] = BORDER + random.integer(key[env], GOAL_COLUMN, agent, inner)
         needed = MINE
-        if held[env, agent, OUTPUT[GENERATOR]] > 0:
-            needed = ALTAR
+        if held[env, agent, BATTERY] > 0:
+            needed = LASERY if arming > 0 else ALTAR
         elif held[env, agent, ORE] > 0:
             needed = GENERATOR
         known = bot_known[env, agent, needed] - 1
@@ -204,7 +208,7 @@ def prey_in_view(grid, held, frozen_until, row, column, env, agent, agents, step
 
 @phase(lanes="agents", writes=("action_act", "bot_goal", "bot_known", "bot_timer", "bot_detour"))
 def raider(
-    env, agent, agents, side, step, key, rooms, room, attack_cost, frozen_until, grid, row, column, facing, held, converter_count,
+    env, agent, agents, side, step, key, rooms, room, laseries, attack_cost, frozen_until, grid, row, column, facing, held, converter_count,
     converter_kind, converter_row, converter_column, stock, inside, timer, recipe, action_act, bot_goal, bot_known, bot_timer,
     bot_detour,
 ):  # fmt: skip
@@ -223,7 +227,7 @@ def raider(
     action_act[env, agent] = gather(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
         converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour,
-        held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER],
+        1 if laseries[env] > 0 and held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER] else 0,
     )  # fmt: skip
 
 

@@ -31,9 +31,10 @@ def shared(amount, env, agent, agents, item, groups, share):
     if share <= 0.0:
         return own
     total, members = float32(0.0), 0
-    for other in range(agent % groups, agents, groups):
-        total += amount[env, other, item]
-        members += 1
+    for other in range(agents):
+        if other % groups == agent % groups:
+            total += amount[env, other, item]
+            members += 1
     return own + share * (total / float32(members) - own)
 
 

@@ -87,7 +87,7 @@ GAME = Game(
         facing=i8("agents"),
         held=i16("agents", ITEMS),
         frozen_until=i32("agents"),
-        order=i16("agents"),
+        turn_order=i16("agents"),
         last_act=i8("agents"),
         last_success=flag("agents"),
         # what is paid

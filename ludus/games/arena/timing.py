@@ -23,11 +23,17 @@ def first_ore(params: Mapping[str, float], count: int = 1) -> int | None:
 
 
 def first_battery(params: Mapping[str, float], count: int = 1) -> int | None:
-    """The step at which `count` batteries are had, where the mine is the slower of the two."""
-    if params["generators"] and count <= params["initial_stock"]:
+    """The step at which a generator has given `count` batteries, one ore after the other."""
+    if not params["generators"]:
+        return None
+    made = count - int(params["initial_stock"])
+    if made <= 0:
         return 1
-    ore = first_ore(params, count - int(params["initial_stock"]))
-    return None if ore is None or not params["generators"] else ore + TURN_AND_PUT + _production(params, "generator")
+    one, last = first_ore(params), first_ore(params, made)
+    if one is None or last is None:
+        return None
+    wait, period = _production(params, "generator"), int(params["generator_cooldown"]) + (0 if params["start_cooling"] else 1)
+    return max(last + TURN_AND_PUT + wait, one + TURN_AND_PUT + wait + (made - 1) * period)
 
 
 def first_heart(params: Mapping[str, float]) -> int | None:
