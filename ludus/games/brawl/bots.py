@@ -148,7 +148,7 @@ def parry(
     env, agent, key, motion, status, action_up, action_left, action_down, action_right, action_jump,
     action_pick, action_dash, action_light, action_heavy, action_taunt,
 ):  # fmt: skip
-    """Dodges the first blow and strikes back: attacking it at once is wrong."""
+    """Waits; dodges a blow that comes from afar and strikes back. Walking up and jabbing beats it."""
     keys = hesitate(key[env], agent, parry_keys(motion, status, env, agent))
     press(
         env, agent, status, keys, action_up, action_left, action_down, action_right, action_jump, action_pick, action_dash,
@@ -161,7 +161,7 @@ def pounce(
     env, agent, key, motion, status, action_up, action_left, action_down, action_right, action_jump,
     action_pick, action_dash, action_light, action_heavy, action_taunt,
 ):  # fmt: skip
-    """Looks like parry until someone is near, then strikes slowly and hard: attacking it at once is right."""
+    """Waits, looking like parry; strikes whoever walks up. A blow that comes from afar beats it."""
     keys = hesitate(key[env], agent, pounce_keys(motion, status, env, agent))
     press(
         env, agent, status, keys, action_up, action_left, action_down, action_right, action_jump, action_pick, action_dash,

@@ -286,10 +286,10 @@ def ground_speed(mode, facing, speed):
 
 
 def air_speed(mode, direction, speed):
-    """Horizontal speed in the air: drawn towards walking pace by a key, otherwise towards rest."""
+    """Horizontal speed in the air: drawn towards walking pace by a key (during moves too), otherwise towards rest."""
     if mode == STUNNED:
         return STUN_DECAY * speed
-    steered = direction != 0 and in_control(mode)
+    steered = direction != 0 and (in_control(mode) or attacking(mode))
     change = (AIR_PUSH if steered else AIR_DRAG) * FRAME
     wanted = WALK * float32(direction) if steered else float32(0.0)
     return speed + geometry.clamp(wanted - speed, -change, change)

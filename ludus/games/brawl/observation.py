@@ -13,6 +13,7 @@ from ludus.games.brawl.movement import (
     HALF_HEIGHT,
     LEFT_TOP,
     PLATFORM_PERIOD,
+    attacking,
     in_control,
     platform_top,
     platform_x,
@@ -164,6 +165,7 @@ def mask_keys(
     frames = decision_frames[env]
     acts = in_control(status[env, agent, MODE]) or status[env, agent, TIMER] <= frames
     acts_at_once = in_control(status[env, agent, MODE]) or status[env, agent, TIMER] <= 1
+    steers = acts or attacking(status[env, agent, MODE])
     rising = motion[env, agent, SPEED_Y] > GRAVITY * FRAME * float32(frames)
     sinking = motion[env, agent, SPEED_Y] <= 0.0 and motion[env, agent, Y] - HALF_HEIGHT < LEFT_TOP
     stays_in_air = status[env, agent, SURFACE] == AIR and in_control(status[env, agent, MODE]) and (rising or sinking)
@@ -172,9 +174,9 @@ def mask_keys(
     for place in range(PLACES):
         reaches = reaches or distance_to_weapon(motion, stage, env, agent, place) < FAR
     mask_up[env, agent] = acts
-    mask_left[env, agent] = acts
+    mask_left[env, agent] = steers
     mask_down[env, agent] = acts
-    mask_right[env, agent] = acts
+    mask_right[env, agent] = steers
     mask_light[env, agent] = acts
     mask_heavy[env, agent] = acts
     no_jump = stays_in_air and status[env, agent, JUMPS] == 0

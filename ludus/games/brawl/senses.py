@@ -39,6 +39,7 @@ from ludus.games.brawl.weapons import REACH_X, place_x
 from ludus.sim import float32, random
 
 MIDDLE = (INNER + OUTER) / 2.0  # of a ground
+LOOK_AHEAD = 0.25  # seconds
 LATE = 0.15  # share of decisions in which a bot reacts too late
 REACTION = 35  # stream of randomness
 
@@ -81,7 +82,7 @@ def threatened(motion, status, env, me, distance):
 
 def come_home(motion, status, env, me):
     """Keys that bring a fighter over the void back onto the stage; 0 if it is not over the void, or stands."""
-    x, feet = motion[env, me, X], motion[env, me, Y] - HALF_HEIGHT
+    x, feet = motion[env, me, X] + LOOK_AHEAD * motion[env, me, SPEED_X], motion[env, me, Y] - HALF_HEIGHT
     if status[env, me, SURFACE] != AIR or (over_ground(x) and feet > ground_top(x) - 0.2):
         return 0
     home = MIDDLE if x > 0.0 else -MIDDLE

@@ -35,17 +35,21 @@ from ludus.games.brawl.state import (
     RIGHT,
     SHUTTLE,
     SIDE,
+    STANDING,
     STRIKING,
     STUNNED,
     SURFACE,
     TAUNT,
+    TIMER,
     UP,
     X,
 )
 
-READY = 150.0  # damage from which a heavy blow is likely to knock out
-# clockwork: 90 frames of the same drill, (keys, frames)
-DRILL = ((RIGHT, 12), (LIGHT, 9), (JUMP | RIGHT, 9), (LIGHT | DOWN, 12), (LEFT, 18), (HEAVY, 12), (DASH, 9), (LIGHT | LEFT, 9))
+HEAVY_NEEDS = 11  # frames that a heavy blow takes to land
+READY = 120.0  # damage from which a heavy blow is likely to knock out
+# clockwork: the same drill over and over, (keys, frames); it ends where it began
+DRILL = ((RIGHT, 9), (LIGHT | UP, 18), (LEFT, 9), (JUMP, 3), (LIGHT | UP, 24), (LEFT, 9), (HEAVY, 30), (RIGHT, 9), (DASH, 9))
+DRILL_FRAMES = sum(frames for _, frames in DRILL)
 
 
 def own_ground(status, env, me):
@@ -61,6 +65,20 @@ def helpless(status, env, who):
     return status[env, who, MODE] == STRIKING and status[env, who, MOVE_FRAME] > moves.LAST[move, moves.HITS[move] - 1]
 
 
+def punish(motion, status, env, me):
+    """The hardest blow that still comes in time at an opponent who is helpless within reach; 0 if it is not."""
+    other = 1 - me
+    if not in_reach(motion, status, env, me) or not helpless(status, env, other):
+        return 0
+    slow_enough = status[env, other, TIMER] > HEAVY_NEEDS and motion[env, other, DAMAGE] > READY
+    return (HEAVY if slow_enough else LIGHT) | towards(ahead(motion, env, me))
+
+
+def idle_target(motion, status, env, me):
+    """Does the opponent just stand there?"""
+    return status[env, 1 - me, MODE] == STANDING and vulnerable(status, env, 1 - me)
+
+
 def based_keys(motion, status, env, me):
     keys = come_home(motion, status, env, me)
     if keys != 0:
@@ -74,9 +92,11 @@ def aggressive_keys(motion, status, stage, env, me):
     if keys != 0:
         return keys
     other, dx = 1 - me, ahead(motion, env, me)
+    keys = punish(motion, status, env, me)
+    if keys != 0:
+        return keys
     if in_reach(motion, status, env, me):
-        finish = motion[env, other, DAMAGE] > READY and status[env, me, SURFACE] != AIR
-        return towards(dx) | (HEAVY if finish else LIGHT)
+        return towards(dx) | (LIGHT | UP if abs(dx) < 1.2 else LIGHT)
     if abs(dx) < 0.9 and 0.0 < above(motion, env, me) < 2.0 and vulnerable(status, env, other):
         return LIGHT | UP
     keys = fetch(motion, status, stage, env, me, 3.0)
@@ -87,15 +107,19 @@ def aggressive_keys(motion, status, stage, env, me):
 
 
 def defensive_keys(motion, status, env, me):
-    """Holds its own ground, dodges what is thrown at it, strikes what comes near."""
+    """Holds its own ground, dodges what is thrown at it, strikes what comes near; goes for who just stands there."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
     if threatened(motion, status, env, me, 2.2) and status[env, me, DODGE_WAIT] == 0:
         return DASH
+    keys = punish(motion, status, env, me)
+    if keys != 0:
+        return keys
     if in_reach(motion, status, env, me):
-        finish = motion[env, 1 - me, DAMAGE] > READY and helpless(status, env, 1 - me)
-        return (HEAVY if finish else LIGHT | UP) | towards(ahead(motion, env, me))
+        return LIGHT | UP | towards(ahead(motion, env, me))
+    if idle_target(motion, status, env, me):
+        return chase(motion, status, env, me)
     spot = own_ground(status, env, me)
     if abs(motion[env, me, X] - spot) > 1.0:
         return walk_to(motion, status, env, me, spot)
@@ -103,15 +127,18 @@ def defensive_keys(motion, status, env, me):
 
 
 def kiter_keys(motion, status, stage, env, me):
-    """Keeps out of reach, leaps over who corners it, and strikes only who cannot answer."""
+    """Keeps out of reach, leaps over who corners it, strikes who cannot answer or just stands there."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
     dx, x = ahead(motion, env, me), motion[env, me, X]
-    if in_reach(motion, status, env, me) and helpless(status, env, 1 - me):
-        return towards(dx) | (HEAVY if motion[env, 1 - me, DAMAGE] > READY else LIGHT)
+    keys = punish(motion, status, env, me)
+    if keys != 0:
+        return keys
     if threatened(motion, status, env, me, 2.0) and status[env, me, DODGE_WAIT] == 0:
         return DASH
+    if idle_target(motion, status, env, me):
+        return poke(motion, env, me) if in_reach(motion, status, env, me) else chase(motion, status, env, me)
     if abs(dx) > 4.5:
         keys = fetch(motion, status, stage, env, me, 2.5)
         return keys if keys != 0 else face(motion, status, env, me)
@@ -135,26 +162,27 @@ def waiting_keys(motion, status, env, me):
 def parry_keys(motion, status, env, me):
     """Never strikes first: dodges a blow and strikes back while the other one recovers."""
     if come_home(motion, status, env, me) == 0:
-        if in_reach(motion, status, env, me) and helpless(status, env, 1 - me):
-            return HEAVY | towards(ahead(motion, env, me))
+        keys = punish(motion, status, env, me)
+        if keys != 0:
+            return keys
         if threatened(motion, status, env, me, 3.0) and status[env, me, DODGE_WAIT] == 0:
             return DASH
     return waiting_keys(motion, status, env, me)
 
 
 def pounce_keys(motion, status, env, me):
-    """Strikes hard whoever comes near and hesitates; who strikes at once comes before its slow blow."""
+    """Strikes whoever comes near without a blow of its own under way, and is itself caught by who lunges in from afar."""
     if come_home(motion, status, env, me) == 0:
         hesitates = in_control(status[env, 1 - me, MODE])
-        near = abs(ahead(motion, env, me)) < 2.4 and abs(above(motion, env, me)) < 1.0
+        near = abs(ahead(motion, env, me)) < 2.0 and abs(above(motion, env, me)) < 1.0
         if near and hesitates and vulnerable(status, env, 1 - me):
-            return HEAVY | towards(ahead(motion, env, me))
+            return poke(motion, env, me)
     return waiting_keys(motion, status, env, me)
 
 
 def clockwork_keys(frame):
     """The drill, whatever the opponent does."""
-    left = frame % 90
+    left = frame % DRILL_FRAMES
     for keys, frames in DRILL:
         if left < frames:
             return keys
