@@ -96,8 +96,8 @@ def grind(env, row, column, camera, lens):
     lens[row, column, LENS_AHEAD] = 0
     lens[row, column, LENS_RIGHT] = 0
     if falls * CAMERA_RANGE > CAMERA_HEIGHT * runs:
-        lens[row, column, LENS_AHEAD] = geometry.floor_int(FINE * CAMERA_HEIGHT * runs / falls)
-        lens[row, column, LENS_RIGHT] = geometry.floor_int(FINE * CAMERA_HEIGHT * right / falls)
+        lens[row, column, LENS_AHEAD] = geometry.floor_int(FINE * CAMERA_HEIGHT * runs / falls + 0.5)
+        lens[row, column, LENS_RIGHT] = geometry.floor_int(FINE * CAMERA_HEIGHT * right / falls + 0.5)
 
 
 @phase(lanes="agents", writes="view")
