@@ -15,9 +15,11 @@ COMMANDS = {
     "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
     "recipes": ("ludus.commands.recipes", "what recipes there are"),
     "games": ("ludus.commands.games", "what games there are; one in detail"),
+    "games diff": ("ludus.commands.games_diff", "how two games, presets or runs differ, in plain words"),
     "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
     "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward before the first step"),
+    "doctor run": ("ludus.commands.doctor_run", "is this run healthy? reads our logs and other libraries'"),
     "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }
 

@@ -1,0 +1,40 @@
+"""ludus doctor run"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from ludus.commands import parse
+from ludus.doctor.finding import as_json, as_text, verdict
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
+from ludus.errors import LudusError
+
+
+@dataclass(kw_only=True)
+class RunCheck:
+    """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard events. Status 1 if critical."""
+
+    path: Annotated[str, tyro.conf.Positional]
+    """A run folder, a log file, or a folder with one."""
+    columns: tuple[str, ...] = ()
+    """What the log calls things, as OURS=THEIRS: steps, return, length, goal, entropy, approx_kl, value_loss, q_mean …"""
+    json: bool = False
+    """Print JSON instead of text."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(RunCheck, arguments, "doctor run", "ludus doctor run logs/progress.csv --columns return=score goal=win_rate")
+    columns = {}
+    for pair in options.columns:
+        ours, equals, theirs = pair.partition("=")
+        if not (ours and equals and theirs):
+            raise LudusError(f"--columns {pair}: write OURS=THEIRS, for example return=score")
+        columns[ours] = theirs
+    findings = examine(read_log(options.path, columns))
+    print(json.dumps(as_json(findings)) if options.json else as_text(findings))
+    return 1 if verdict(findings) == "critical" else 0

@@ -1,0 +1,127 @@
+"""Does the policy make up its mind, neither never nor at once?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Curve, Log
+from ludus.doctor.progress import of_role
+from ludus.doctor.statistics import head, medians, tail
+
+STILL_RANDOM = 0.97
+"""Share of the first entropy. A policy that learns anything is below 0.95 after a few updates that matter."""
+DECIDED = 0.05
+"""Share of the first entropy below which hardly an action is tried any more."""
+CERTAIN = 0.01
+"""Nats: less than one action in five hundred is not the favourite. Some logs begin after the first, fatal update."""
+EARLY = 0.4
+"""Part of the run before which a policy has no business being certain."""
+NATS = 0.5
+MANY_NATS = 1.5
+"""Growth of a continuous policy's entropy: 0.7 nats double the deviation of one action."""
+
+
+def _choices(curve: Curve) -> bool:
+    """Entropy of discrete actions: positive and largest, within noise, at the start."""
+    start = float(np.median(head(curve.values)))
+    return bool(curve.values.min() > -1e-3) and start >= 0 and float(np.median(tail(curve.values, 0.2))) <= 1.05 * start + CERTAIN
+
+
+def entropy_stuck(log: Log) -> Iterator[Finding]:
+    """The policy is as random as on the first day, and the return has not risen.
+
+    The entropy bonus outweighs the reward, or nothing else pushes: rewards too small or too rare, advantages that vanish.
+
+    Lower the entropy coefficient (0.01 is a usual value, 0 is fine with few actions), scale rewards up, and see whether the
+    policy moves at all (policy_frozen).
+    """
+    for role in log.roles():
+        curve = log.of(role, "entropy")
+        if curve is None or len(curve) < 12 or not of_role(log, role).flat or not _choices(curve):
+            continue
+        first, last = float(np.median(head(curve.values))), float(np.median(tail(curve.values, 0.3)))
+        if last < STILL_RANDOM * max(first, float(np.median(curve.values))):
+            continue
+        coefficient = log.config.get("learn.entropy")
+        yield Finding(
+            check="entropy_stuck",
+            severity="critical",
+            cause=f"the policy of {role} stays as random as it began",
+            evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has not risen",
+            confidence=0.75,
+            fix=f"lower the entropy coefficient{f' (now {coefficient})' if coefficient else ''}: --learn.entropy 0.01, or 0",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+def entropy_rising(log: Log) -> Iterator[Finding]:
+    """A continuous policy becomes more random as training goes on: its deviation grows.
+
+    The bonus for entropy pays more than the task does, and for continuous actions it has no upper end: noise grows until
+    actions are all at their limits.
+
+    Lower the entropy coefficient (0 is usual for continuous actions), bound the deviation, squash actions with the
+    correction in the entropy.
+    """
+    for role in log.roles():
+        curve = log.of(role, "entropy")
+        if curve is None or len(curve) < 12:
+            continue
+        middle = medians(curve.values)
+        grown = float(middle[-1] - middle[0])
+        rising = float((np.diff(middle) > 0).mean())
+        judged = of_role(log, role)
+        if grown < NATS or rising < 0.7 or _choices(curve):
+            continue
+        bad = grown >= MANY_NATS and (judged.failing or not judged.whole)
+        if not bad and judged.learned and not judged.failing and grown < MANY_NATS:
+            continue
+        yield Finding(
+            check="entropy_rising",
+            severity="critical" if bad else "warning",
+            cause=f"the policy of {role} gets more random while it trains",
+            evidence=f"entropy rises from {middle[0]:.3g} to {middle[-1]:.3g} nats ({rising:.0%} of the way upwards)",
+            confidence=0.8 if bad else 0.5,
+            fix="--learn.entropy 0, or a tenth of what it is",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+def entropy_collapsed(log: Log) -> Iterator[Finding]:
+    """The policy became certain early, before it was any good.
+
+    One update too large, or advantages of one sign, drive all probability to one action. From then on the others are never
+    tried, so nothing can show that they are better. A policy that is certain because it has solved the task is healthy.
+
+    Lower the learning rate, normalise advantages, add a little entropy (0.01), start again: a collapsed policy seldom comes back.
+    """
+    for role in log.roles():
+        curve = log.of(role, "entropy")
+        if curve is None or len(curve) < 12 or not _choices(curve):
+            continue
+        start = float(curve.values[0])
+        limit = max(DECIDED * start, CERTAIN)
+        below = np.flatnonzero(curve.values < limit)
+        if not len(below) or float(np.median(tail(curve.values))) >= limit:
+            continue
+        since = int(curve.steps[below[0]])
+        if since > EARLY * curve.last_step or not of_role(log, role).failing:
+            continue
+        yield Finding(
+            check="entropy_collapsed",
+            severity="critical",
+            cause=f"the policy of {role} became certain before it was any good: other actions are no longer tried",
+            evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step {since:,}; the return has not risen or not stayed",
+            confidence=0.8,
+            fix="lower learn.learning_rate to a tenth, set learn.entropy=0.01, and start again",
+            first_step=since,
+            last_step=curve.last_step,
+        )
+
+
+CHECKS = (entropy_collapsed, entropy_stuck, entropy_rising)

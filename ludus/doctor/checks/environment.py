@@ -1,0 +1,153 @@
+"""Does the environment behave: rewards to be had, episodes of a sensible length, observations that are numbers?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Log
+from ludus.doctor.progress import FEWEST_ROWS, LATE
+from ludus.doctor.statistics import certainty, mean
+
+VERY_SHORT = 2.5
+JUMP = 3.0
+"""A policy that learns changes lengths little by little; from one row to the next it takes a change of the game."""
+ALIKE = 1e-6
+
+
+def reward_never_met(log: Log) -> Iterator[Finding]:
+    """Every episode earns exactly the same: the reward depends on nothing the agent has done so far.
+
+    Random play never meets the reward (a flag no one reaches in 200 steps), episodes are cut off before it can be earned, or
+    rewards were lost on the way to the learner. All returns alike means all advantages zero: there is nothing to learn from.
+
+    See what a scripted player earns in the same environment. Start nearer to the goal, add potential-based shaping, lengthen
+    episodes, explore more; read the reward's weights back from the simulator.
+    """
+    for role in log.roles():
+        curve = log.get(f"episode/{role}/return")
+        if curve is None or len(curve) < FEWEST_ROWS or curve.first_step > LATE * curve.last_step:
+            continue
+        early = curve.values[: max(FEWEST_ROWS, len(curve) // 2)]
+        if float(np.ptp(early)) > ALIKE * max(1.0, abs(float(early[0]))):
+            continue
+        still = float(np.ptp(curve.values)) <= ALIKE * max(1.0, abs(float(early[0])))
+        spread = log.get(f"episode/{role}/return_std")
+        if spread is not None and float(spread.values[: len(early)].max()) > ALIKE:
+            continue  # means alike by chance: single episodes differ
+        yield Finding(
+            check="reward_never_met",
+            severity="critical" if still else "warning",
+            cause=f"every episode of {role} earns the same, so there is nothing to learn from",
+            evidence=f"return {early[0]:.4g} in {len(early) if not still else len(curve)} rows without any variation",
+            confidence=0.85,
+            fix="see what a scripted player earns; start nearer to the goal or shape the reward; check that rewards arrive",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+def episodes_too_short(log: Log) -> Iterator[Finding]:
+    """Episodes last two steps or less.
+
+    The env ends as soon as it starts: a wrong sign in the condition for the end, a state that is not reset, a reset on every
+    step.
+
+    Play an episode by hand and print why it ends.
+    """
+    for role in log.roles():
+        curve = log.get(f"episode/{role}/length")
+        if curve is None or len(curve) < FEWEST_ROWS:
+            continue
+        usual = float(np.median(curve.values))
+        if 1.0 < usual <= VERY_SHORT and float(np.ptp(curve.values)) > 0:
+            yield Finding(
+                check="episodes_too_short",
+                severity="warning",
+                cause=f"episodes of {role} end as soon as they begin",
+                evidence=f"median length {usual:.3g} steps",
+                confidence=0.5,
+                fix="play one episode by hand and print why it ends",
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
+
+
+def game_changed(log: Log) -> Iterator[Finding]:
+    """Episode length or return jumped from one row to the next and stayed there.
+
+    The game was changed under the policy: another preset, a curriculum stage, a reward weight, a time limit. A policy
+    changes slowly; a game does not.
+
+    Compare the parameters of the game before and after that step. If a curriculum did it, make its stages smaller.
+    """
+    for role in log.roles():
+        lengths, returns = log.get(f"episode/{role}/length"), log.get(f"episode/{role}/return")
+        if lengths is None or returns is None or len(lengths) < 40 or len(returns) != len(lengths):
+            continue
+        at, jump = _largest_jump(lengths.values)
+        if jump < JUMP:
+            continue
+        before, after = returns.values[max(0, at - 10) : at], returns.values[at : at + 10]
+        if certainty(mean(before), mean(after)) > -3:
+            continue  # the return did not suffer: it may well be the policy's own doing
+        yield Finding(
+            check="game_changed",
+            severity="warning",
+            cause=f"episodes of {role} changed from one row to the next: the game is not the same any more",
+            evidence=f"length {lengths.values[at - 5 : at].mean():.4g} before and {lengths.values[at : at + 5].mean():.4g} after step "
+            f"{int(lengths.steps[at]):,}, return {before.mean():.4g} and {after.mean():.4g}",
+            confidence=0.5,
+            fix="compare the game's parameters before and after that step",
+            first_step=int(lengths.steps[at]),
+            last_step=lengths.last_step,
+        )
+
+
+def _largest_jump(values: np.ndarray) -> tuple[int, float]:
+    """Where the mean of the next five rows differs most from that of the last five, in ratio, with both sides steady."""
+    best, where = 1.0, 0
+    for at in range(5, len(values) - 5):
+        a, b = values[at - 5 : at], values[at : at + 5]
+        if a.min() <= 0 or b.min() <= 0 or np.ptp(a) > 0.5 * a.mean() or np.ptp(b) > 0.5 * b.mean():
+            continue
+        ratio = max(a.mean() / b.mean(), b.mean() / a.mean())
+        if ratio > best:
+            best, where = float(ratio), at
+    return where, best
+
+
+def observations_broken(log: Log) -> Iterator[Finding]:
+    """Observation entries that are NaN or infinite, or that never change.
+
+    A sensor divides by zero, an entry is never written, a normaliser met a constant.
+
+    Write the entry, or take it out. Clip what has no bounds.
+    """
+    for name, entries in log.lists.items():
+        if not entries or not name.startswith("observation/"):
+            continue
+        role = name.split("/")[1]
+        if name.endswith("not_finite"):
+            yield Finding(
+                check="observations_broken",
+                severity="critical",
+                cause=f"observations of {role} are not finite",
+                evidence=f"entries: {', '.join(entries[:8])}",
+                confidence=0.95,
+                fix="find the division or logarithm that makes it, and clip",
+            )
+        elif name.endswith("constant"):
+            yield Finding(
+                check="observations_broken",
+                severity="info",
+                cause=f"{len(entries)} observation entries of {role} did not change in a whole rollout",
+                evidence=f"entries: {', '.join(entries[:8])}{' …' if len(entries) > 8 else ''}",
+                confidence=0.3,
+                fix="take out what is never written; nothing to do where the game simply did not use them yet",
+            )
+
+
+CHECKS = (observations_broken, reward_never_met, episodes_too_short, game_changed)

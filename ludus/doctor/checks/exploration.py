@@ -1,0 +1,129 @@
+"""Is enough tried?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Log
+from ludus.doctor.progress import of_role
+from ludus.doctor.statistics import tail
+
+NEVER = 1e-4
+SATURATED = 0.9
+SPENT_EARLY = 0.1
+"""Share of the run. Exploring for a tenth of it is usual at the least."""
+TINY_STD = 0.02
+"""Of actions in [-1, 1]: a hundredth of the range tells no action from its neighbour."""
+
+
+def action_never_tried(log: Log) -> Iterator[Finding]:
+    """One of the options of a choice is hardly ever taken, from the start.
+
+    A mask that never allows it, an initial bias, or a wrong index in the action's table: what is never tried is never learnt.
+
+    Count how often the mask allows it; see whether it has any effect; remove it if it has none.
+    """
+    for role in log.roles():
+        for curve in log.starting(f"action/{role}/"):
+            option = curve.name.split("/", 3)[-1]
+            if curve.name.count("/") != 3 or option in ("mean", "std", "saturated", "pressed") or len(curve) < 5:
+                continue
+            if float(curve.values.max()) < NEVER:
+                yield Finding(
+                    check="action_never_tried",
+                    severity="warning",
+                    cause=f"{role} never tries '{option}' of '{curve.name.split('/')[2]}'",
+                    evidence=f"at most {float(curve.values.max()):.2g} of its actions in any iteration",
+                    confidence=0.5,
+                    fix="see how often the mask allows it, and whether it has an effect; otherwise remove it",
+                    first_step=curve.first_step,
+                    last_step=curve.last_step,
+                )
+
+
+def actions_saturated(log: Log) -> Iterator[Finding]:
+    """Nearly all values of a continuous action lie at its limits, and the return has not risen.
+
+    The policy's mean or deviation has outgrown the range: everything is cut to the same two values, and the gradient with it.
+
+    Lower the entropy coefficient and the initial deviation, squash actions, or penalise what exceeds the range.
+    """
+    for role in log.roles():
+        for curve in log.starting(f"action/{role}/"):
+            if not curve.name.endswith("/saturated") or len(curve) < 5:
+                continue
+            late = float(np.median(tail(curve.values)))
+            if late > SATURATED:
+                bad = of_role(log, role).failing
+                yield Finding(
+                    check="actions_saturated",
+                    severity="critical" if bad else "warning",
+                    cause=f"'{curve.name.split('/')[2]}' of {role} is at its limits nearly always",
+                    evidence=f"{late:.0%} of its values lie beyond 0.99 over the last half",
+                    confidence=0.7 if bad else 0.4,
+                    fix="--learn.entropy 0 and --policy.initial-log-std -1",
+                    first_step=curve.first_step,
+                    last_step=curve.last_step,
+                )
+
+
+def exploration_spent(log: Log) -> Iterator[Finding]:
+    """Random actions ended early in the run, and the return has not risen since.
+
+    A schedule counted in episodes while episodes are short, or made for a longer run: the budget is gone before anything was
+    found.
+
+    Count the schedule in steps, over a tenth of the run at the least; keep a remainder of a few percent.
+    """
+    for role in log.roles():
+        curve = log.of(role, "epsilon")
+        if curve is None or len(curve) < 5 or not of_role(log, role).failing:
+            continue
+        low, high = float(curve.values.min()), float(curve.values.max())
+        at_low = np.flatnonzero(curve.values <= low + 0.05 * (high - low))
+        since = int(curve.steps[at_low[0]])
+        if since > SPENT_EARLY * curve.last_step or low > 0.2:
+            continue
+        yield Finding(
+            check="exploration_spent",
+            severity="critical",
+            cause=f"{role} stopped exploring before it had found anything",
+            evidence=f"epsilon is at {low:.3g} since step {since:,} of {curve.last_step:,}, and the return has not risen or not stayed",
+            confidence=0.75,
+            fix=f"let epsilon fall over at least {int(SPENT_EARLY * 2 * curve.last_step):,} steps, and end at 0.05",
+            first_step=since,
+            last_step=curve.last_step,
+        )
+
+
+def noise_collapsed(log: Log) -> Iterator[Finding]:
+    """The deviation of a continuous policy is next to nothing, and the return has not risen.
+
+    Like a collapsed entropy: one action is repeated, so no other can be found better.
+
+    Lower the learning rate, add a little entropy, bound the deviation from below.
+    """
+    for role in log.roles():
+        curve = log.of(role, "std")
+        if curve is None or len(curve) < FEWEST or not of_role(log, role).failing:
+            continue
+        late = float(np.median(tail(curve.values)))
+        if 0 <= late < TINY_STD:
+            yield Finding(
+                check="noise_collapsed",
+                severity="critical",
+                cause=f"the noise of {role}'s actions has collapsed before it was any good",
+                evidence=f"deviation {late:.3g} over the last half",
+                confidence=0.75,
+                fix="lower the learning rate to a tenth; learn.entropy=0.003; bound the deviation from below",
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
+
+
+FEWEST = 12
+
+CHECKS = (exploration_spent, noise_collapsed, actions_saturated, action_never_tried)

@@ -1,0 +1,152 @@
+"""Do gradients exist, everywhere, and of a sensible size?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Log
+from ludus.doctor.statistics import head, tail
+
+LEARNERS = ("ppo/", "rainbow/", "module/", "units/")
+UNDEFINED = ("explained_variance",)
+"""Not a number by right: where all returns are alike there is no variance to explain."""
+NOTHING = 1e-7
+GREW = 100.0
+MOSTLY_DEAD = 0.5
+FEW_DIRECTIONS = 1.5
+"""Effective rank: at 1 all inputs look the same to the last layer."""
+
+
+def not_finite(log: Log) -> Iterator[Finding]:
+    """A loss, a gradient or a statistic of the learner became NaN or infinite.
+
+    Overflow after updates that were too large, a logarithm or a division of zero, or an observation or reward that was not a
+    number to begin with. Whatever was learnt is gone from that step on.
+
+    Look at the first tensor that had it (our runs name it), clip observations and rewards, lower the learning rate.
+    """
+    for name, step in sorted(log.not_finite.items(), key=lambda pair: pair[1]):
+        if name.startswith(LEARNERS) and not name.endswith(UNDEFINED):
+            yield Finding(
+                check="not_finite",
+                severity="critical",
+                cause=f"'{name}' is not a number: the network is broken from here on",
+                evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
+                confidence=0.95,
+                fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
+                first_step=step,
+                last_step=log.steps,
+            )
+            return
+
+
+def gradient_vanishes(log: Log) -> Iterator[Finding]:
+    """The gradient is zero or next to it for the whole last half.
+
+    Saturated or dead units, advantages that are all zero, a loss that does not depend on the parameters.
+
+    See which module still gets a gradient; change the activation, the initial scale or the learning rate; normalise inputs.
+    """
+    for role in log.roles():
+        curve = log.of(role, "grad_norm")
+        if curve is None or len(curve) < 12:
+            continue
+        late = float(np.median(tail(curve.values)))
+        if late < NOTHING:
+            yield Finding(
+                check="gradient_vanishes",
+                severity="critical",
+                cause=f"the learner of {role} gets no gradient",
+                evidence=f"gradient norm {late:.2g} over the last half",
+                confidence=0.85,
+                fix="look for dead units and constant advantages; lower the learning rate and start again",
+                first_step=int(curve.steps[len(curve) // 2]),
+                last_step=curve.last_step,
+            )
+
+
+def gradient_explodes(log: Log) -> Iterator[Finding]:
+    """The gradient's norm, before clipping, has grown a hundredfold since the start.
+
+    Values or recurrent states run away; clipping hides it by making every update the same length in a random direction.
+
+    Normalise returns, lower the learning rate, shorten the stretch of backpropagation through time.
+    """
+    for role in log.roles():
+        curve = log.of(role, "grad_norm")
+        if curve is None or len(curve) < 12:
+            continue
+        early, late = float(np.median(head(curve.values, 0.2))), float(np.median(tail(curve.values, 0.3)))
+        if early > 0 and late / early >= GREW:
+            yield Finding(
+                check="gradient_explodes",
+                severity="critical" if late / early >= GREW**1.5 else "warning",
+                cause=f"the gradients of {role} grow without end",
+                evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: {late / early:,.0f} times",
+                confidence=0.7,
+                fix="lower learn.learning_rate to a third, normalise returns, learn.max_grad_norm=0.5",
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
+
+
+def module_without_gradient(log: Log) -> Iterator[Finding]:
+    """A module of the network never gets a gradient, while others do.
+
+    It is not connected to the loss (an output that is not used, a detach too many), or not in the optimizer.
+
+    Follow its output to the loss; remove it if nothing uses it.
+    """
+    for role in log.roles():
+        found = {
+            c.name.split("/", 2)[2].removesuffix("/gradient"): c
+            for c in log.starting(f"module/{role}/")
+            if c.name.endswith("/gradient")
+        }
+        silent = [name for name, c in found.items() if float(np.abs(c.values).max()) == 0.0]
+        if silent and len(silent) < len(found):
+            curve = found[silent[0]]
+            yield Finding(
+                check="module_without_gradient",
+                severity="warning",
+                cause=f"'{silent[0]}' of {role} is never trained",
+                evidence=f"gradient exactly 0 in all {len(curve)} looks; {len(found) - len(silent)} other modules get one",
+                confidence=0.7,
+                fix=f"follow the output of '{silent[0]}' to the loss, or remove it",
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
+
+
+def dead_units(log: Log) -> Iterator[Finding]:
+    """More than half of a layer's units say the same whatever comes in, or the last layer tells hardly any inputs apart.
+
+    Updates that were too large push units where their slope is zero; long training on shifting targets does it slowly.
+
+    Lower the learning rate, use a smooth activation, normalise inputs.
+    """
+    for role in log.roles():
+        for curve in log.starting(f"units/{role}/"):
+            late = float(np.median(tail(curve.values)))
+            dead = curve.name.endswith("dead_share") and late > MOSTLY_DEAD
+            narrow = (
+                curve.name.endswith("effective_rank") and late < FEW_DIRECTIONS and float(curve.values.max()) > 2 * FEW_DIRECTIONS
+            )
+            if dead or narrow:
+                yield Finding(
+                    check="dead_units",
+                    severity="warning",
+                    cause=f"the network of {role} has lost {'most units of a layer' if dead else 'the ability to tell inputs apart'}",
+                    evidence=f"{curve.name} is {late:.3g} over the last half",
+                    confidence=0.6,
+                    fix="lower learn.learning_rate to a third and start again; policy.activation=silu",
+                    first_step=curve.first_step,
+                    last_step=curve.last_step,
+                )
+                break
+
+
+CHECKS = (not_finite, gradient_vanishes, gradient_explodes, module_without_gradient, dead_units)

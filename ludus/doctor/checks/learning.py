@@ -1,0 +1,121 @@
+"""Does the return rise, and does it stay?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Log
+from ludus.doctor.progress import of_role
+from ludus.doctor.statistics import windows
+
+ENOUGH_ROWS = 30
+"""A shorter log may simply not have got there yet."""
+GONE = 0.8
+HALF = 0.5
+"""Share of what was gained that is lost again."""
+SWINGS = 4
+"""Falls by half of the range, each made good again: fewer happen to healthy runs."""
+
+
+def return_flat(log: Log) -> Iterator[Finding]:
+    """The mean return at its best is no better than at the start, by more than the curve's own noise.
+
+    Learning needs a signal that random play meets, a policy that moves, and values that keep up. One of them is missing:
+    rewards that are never met, a learning rate that is far too small or too large, an entropy bonus that outweighs the
+    reward, a discount that forgets the reward, observations that say nothing.
+
+    Look at the other findings first: they name the missing part. If there is none, audit the reward (`ludus doctor check`),
+    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1.
+    """
+    for role in log.roles():
+        judged, curve = of_role(log, role), log.of(role, "return")
+        if curve is None or not judged.flat:
+            continue
+        long_enough = len(curve) >= ENOUGH_ROWS
+        yield Finding(
+            check="return_flat",
+            severity="critical" if long_enough else "warning",
+            cause=f"the return of {role} has not risen since the start: nothing is being learnt",
+            evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; neighbouring tenths differ by "
+            f"{judged.wobble:.3g} anyway ({len(curve)} rows)",
+            confidence=0.7 if long_enough else 0.4,
+            fix="see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+def return_falls(log: Log) -> Iterator[Finding]:
+    """The return was clearly better before and has lost at least half of what it had gained.
+
+    An update too large for the policy (learning rate, clip, too many epochs on one batch) throws it out of the region where
+    its data came from; values that diverge do the same more slowly. In self-play opponents improve too: there a falling
+    return means little, and this check does not look at it.
+
+    Go back to the best checkpoint and continue with a third of the learning rate; set a KL limit (target_kl 0.02).
+    """
+    for role in log.roles():
+        judged, curve = of_role(log, role), log.of(role, "return")
+        if curve is None or not (judged.whole and judged.learned) or judged.lost < HALF:
+            continue
+        if judged.best - judged.end < 2 * judged.wobble:
+            continue  # as far as it goes up and down anyway
+        yield Finding(
+            check="return_falls",
+            severity="critical" if judged.lost >= GONE else "warning",
+            cause=f"the return of {role} has fallen from its own best: what was learnt is being lost",
+            evidence=f"start {judged.start:.4g}, best {judged.best:.4g} from step {judged.best_step:,}, end {judged.end:.4g}: "
+            f"{judged.lost:.0%} of the gain is gone",
+            confidence=0.75,
+            fix="go back to the best checkpoint with a third of the learning rate, or set learn.target_kl=0.02",
+            first_step=judged.best_step,
+            last_step=curve.last_step,
+        )
+
+
+def return_swings(log: Log) -> Iterator[Finding]:
+    """The return falls by more than half of its range and recovers, again and again.
+
+    Updates that are too large for the batch they are made from: each one breaks what the last one built. A mix of
+    opponents of different strength looks the same from afar, but there each opponent's own curve is steady.
+
+    Lower the learning rate or the clip, enlarge the batch, or log the return per opponent.
+    """
+    for role in log.roles():
+        curve = log.of(role, "return")
+        if curve is None or len(curve) < ENOUGH_ROWS or not of_role(log, role).whole:
+            continue
+        smooth = np.array([part.mean() for part in windows(curve.values, 60)])
+        span = float(np.ptp(smooth))
+        if span <= 0 or of_role(log, role).flat:
+            continue
+        falls = _falls(smooth, HALF * span)
+        if falls >= SWINGS:
+            yield Finding(
+                check="return_swings",
+                severity="warning",
+                cause=f"the return of {role} swings up and down instead of settling",
+                evidence=f"{falls} falls of more than {HALF:.0%} of its range ({smooth.min():.4g} to {smooth.max():.4g})",
+                confidence=0.55,
+                fix="lower learn.learning_rate to a third, or collect twice as much per update (learn.rollout, envs)",
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
+
+
+def _falls(values: np.ndarray, size: float) -> int:
+    """How often a curve falls by `size` from a high before it rises by `size` from a low again."""
+    count, high, low, falling = 0, values[0], values[0], False
+    for value in values:
+        high, low = max(high, value), min(low, value)
+        if not falling and high - value >= size:
+            count, falling, low = count + 1, True, value
+        elif falling and value - low >= size:
+            falling, high = False, value
+    return count
+
+
+CHECKS = (return_falls, return_flat, return_swings)

@@ -1,0 +1,104 @@
+"""Do agents that train against each other get better, or only used to each other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Curve, Log
+from ludus.doctor.progress import progress
+
+FULL = 0.95
+ONE_SIDED = 0.9
+"""Share of the games: a side that loses nine in ten learns little, and the other nothing new."""
+
+
+def _bot_evaluations(log: Log) -> list[Curve]:
+    """Goal metrics against scripted opponents, which stay the same while everyone else changes."""
+    out = []
+    for curve in log.starting("eval/bot"):
+        if not curve.name.endswith(("_low", "_high", "_greedy", "length", "return")) and len(curve) >= 3:
+            out.append(curve)
+    return out
+
+
+def forgetting(log: Log) -> Iterator[Finding]:
+    """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals.
+
+    Training only against the newest version of itself, a policy adapts to that one and unlearns what beat others.
+
+    Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
+    """
+    for curve in _bot_evaluations(log):
+        low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
+        if low is None or high is None or len(low) != len(curve) or len(high) != len(curve):
+            continue
+        best = int(low.values.argmax())
+        if best < len(curve) - 1 and float(high.values[-1]) < float(low.values[best]):
+            lost = float(curve.values[best] - curve.values[-1])
+            yield Finding(
+                check="forgetting",
+                severity="critical" if lost > 0.5 * abs(float(curve.values[best])) else "warning",
+                cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being lost",
+                evidence=f"{curve.name} {curve.values[best]:.3g} [{low.values[best]:.3g}, {high.values[best]:.3g}] at step "
+                f"{int(curve.steps[best]):,}, now {curve.values[-1]:.3g} [{low.values[-1]:.3g}, {high.values[-1]:.3g}]",
+                confidence=0.7,
+                fix="keep old snapshots and bots as opponents for a share of the games; go on from the best checkpoint",
+                first_step=int(curve.steps[best]),
+                last_step=curve.last_step,
+            )
+
+
+def only_beats_itself(log: Log) -> Iterator[Finding]:
+    """Training looks better and better, while against scripted opponents nothing improves.
+
+    Both sides drift into a corner of the game where they know each other's habits and nothing else.
+
+    Add bots and old snapshots to the opponents; look at games against the bot that wins.
+    """
+    curves = _bot_evaluations(log)
+    if len(curves) == 0 or any(len(c) < 12 for c in curves):
+        return
+    if any(progress(c).learned or float(c.values[-1]) > FULL for c in curves):
+        return
+    rising = [c for role in log.roles() for c in log.starting(f"goal/{role}/") if progress(c).learned]
+    if rising:
+        yield Finding(
+            check="only_beats_itself",
+            severity="warning",
+            cause="training improves against itself and not against scripted opponents",
+            evidence=f"{rising[0].name} rises to {rising[0].values[-1]:.3g}; {curves[0].name} stays at {curves[0].values[-1]:.3g}",
+            confidence=0.55,
+            fix="add bots and old snapshots to the opponents",
+            first_step=curves[0].first_step,
+            last_step=curves[0].last_step,
+        )
+
+
+def one_sided(log: Log) -> Iterator[Finding]:
+    """One role wins nearly every game, for the whole last half.
+
+    One side learnt faster, and the other now loses whatever it does: no difference between its actions, no gradient. Then the
+    winner learns nothing new either.
+
+    Slow the winner down or stop it for a while, give the loser easier opponents, or change the game's balance.
+    """
+    for role in log.roles():
+        curve = log.get(f"episode/{role}/won")
+        if curve is None or len(curve) < 12 or len(log.roles()) < 2:
+            continue
+        late = curve.values[len(curve) // 2 :]
+        if float(late.min()) > ONE_SIDED:
+            yield Finding(
+                check="one_sided",
+                severity="warning",
+                cause=f"{role} wins nearly every game: the other side has nothing to learn from",
+                evidence=f"share won at least {float(late.min()):.2f} over the last half",
+                confidence=0.5,
+                fix=f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
+                first_step=int(curve.steps[len(curve) // 2]),
+                last_step=curve.last_step,
+            )
+
+
+CHECKS = (forgetting, only_beats_itself, one_sided)

@@ -1,0 +1,104 @@
+"""Does training keep its pace and its memory?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import SECONDS, Curve, Log
+from ludus.doctor.statistics import medians
+
+SLOWER = 0.6
+MUCH_SLOWER = 0.3
+"""Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
+GROWTH = 1.5
+STEADY = 0.8
+"""Share of windows in which memory grows: allocation at the start grows once, a leak always."""
+
+
+def slowing_down(log: Log) -> Iterator[Finding]:
+    """Steps per second, over a window, fall and keep falling.
+
+    Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
+    pool that is scanned as a whole, memory that starts to swap.
+
+    See which phase's share of the time grows, and what it keeps between iterations.
+    """
+    speed = log.get("speed/agent_steps_per_s") or _from_clock(log)
+    if speed is None or len(speed) < 20:
+        return
+    middle = medians(speed.values[len(speed) // 10 :])  # the start compiles and warms up
+    early, late = float(middle[: len(middle) // 3].max()), float(middle[-1])
+    falling = float((np.diff(middle) < 0).mean())
+    if early <= 0 or late / early > SLOWER or falling < 0.6:
+        return
+    phase = _grown_phase(log)
+    yield Finding(
+        check="slowing_down",
+        severity="critical" if late / early < MUCH_SLOWER and falling >= 0.75 else "warning",
+        cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
+        evidence=f"{early:,.0f} steps a second early, {late:,.0f} now ({late / early:.0%}), falling in {falling:.0%} of the windows",
+        confidence=0.7,
+        fix=f"look at what '{phase}' keeps between iterations" if phase else "profile an early and a late iteration, and compare",
+        first_step=speed.first_step,
+        last_step=speed.last_step,
+    )
+
+
+def _from_clock(log: Log) -> Curve | None:
+    """Windowed speed from steps and seconds. A library's own figure is often an average since the start, which hides a fall."""
+    clock = log.get(SECONDS)
+    if clock is None or len(clock) < 40:
+        return None
+    stride = max(1, len(clock) // 40)
+    steps, seconds = clock.steps[::stride], clock.values[::stride]
+    took = np.diff(seconds)
+    usable = took > 2.0  # clocks of whole seconds
+    if usable.sum() < 20:
+        return None
+    return Curve("speed", steps[1:][usable], np.diff(steps)[usable] / took[usable])
+
+
+def _grown_phase(log: Log) -> str:
+    def grown(curve: Curve) -> float:
+        middle = medians(curve.values)
+        return float(middle[-1] - middle[0])
+
+    shares = [(grown(c), c.name.removeprefix("speed/share/")) for c in log.starting("speed/share/") if len(c) >= 12]
+    return max(shares)[1] if shares and max(shares)[0] > 0.1 else ""
+
+
+def memory_grows(log: Log) -> Iterator[Finding]:
+    """Resident or GPU memory grows in almost every window and is half as large again as at the start.
+
+    Something is kept that should be let go: tensors with their graph in a list of losses, histories without a limit, figures,
+    environments that are made anew and not closed.
+
+    Store numbers, not tensors; bound every history; close what is made. The finding says when memory will run out.
+    """
+    for name in ("memory/resident_mb", "memory/gpu_allocated_mb"):
+        curve = log.get(name)
+        if curve is None or len(curve) < 20:
+            continue
+        rest = curve.values[len(curve) // 10 :]
+        middle = medians(rest)
+        rising = float((np.diff(middle) > 0.002 * middle[:-1]).mean())
+        if middle[0] <= 0 or middle[-1] / middle[0] < GROWTH or rising < STEADY:
+            continue
+        per_step = float(middle[-1] - middle[0]) / max(1.0, float(curve.steps[-1] - curve.steps[len(curve) // 10]))
+        doubled = curve.last_step + middle[-1] / per_step
+        yield Finding(
+            check="memory_grows",
+            severity="critical" if middle[-1] / middle[0] > 2 * GROWTH else "warning",
+            cause=f"{name.split('/')[1]} grows with every iteration: something is never let go",
+            evidence=f"{middle[0]:,.0f} MB early, {middle[-1]:,.0f} MB now, growing in {rising:.0%} of the windows; twice that at step {doubled:,.0f}",
+            confidence=0.75,
+            fix="keep numbers instead of tensors, bound histories, close envs and figures",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+CHECKS = (slowing_down, memory_grows)

@@ -1,0 +1,121 @@
+"""Are updates of a sensible size, and do values follow returns?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.checks.entropy import CERTAIN
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Log
+from ludus.doctor.progress import of_role
+from ludus.doctor.statistics import medians, tail
+
+LARGE_KL = 0.1
+"""Usual updates move a policy by 0.005 to 0.03 nats; ten times the middle of that leaves the region the data came from."""
+HUGE_KL = 1.0
+MOSTLY_CLIPPED = 0.5
+"""Where every second row is clipped, every second row teaches nothing."""
+NO_KL = 1e-5
+"""A hundredth of the smallest update that learns: the policy stands still."""
+EXPLAINS_NOTHING = 0.05
+WORSE_THAN_NOTHING = -0.5
+
+
+def updates_too_large(log: Log) -> Iterator[Finding]:
+    """Each update moves the policy far from the one that gathered the data (KL), or most rows are clipped.
+
+    The learning rate is too high, or the same batch is used for too many epochs. The data then no longer tells what the new
+    policy would do, and improvement becomes chance.
+
+    Divide the learning rate by ten, use fewer epochs or larger minibatches, or stop an iteration's epochs at a KL of 0.02.
+    """
+    for role in log.roles():
+        kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
+        much = float(np.median(kl.values)) if kl is not None and len(kl) >= 5 else 0.0
+        share = float(np.median(clip.values)) if clip is not None and len(clip) >= 5 else 0.0
+        if not (much > LARGE_KL or share > MOSTLY_CLIPPED):
+            continue
+        curve = kl if kl is not None else clip
+        assert curve is not None
+        bad = of_role(log, role).failing or much > HUGE_KL
+        yield Finding(
+            check="updates_too_large",
+            severity="critical" if bad else "warning",
+            cause=f"updates throw the policy of {role} far from the one that played",
+            evidence=f"median KL {much:.3g} (0.005 to 0.03 is usual), median clip fraction {share:.2f}"
+            + (", and the return has not risen or not stayed" if of_role(log, role).failing else ""),
+            confidence=0.8 if bad else 0.5,
+            fix="--learn.learning-rate a tenth of what it is, or --learn.target-kl 0.02",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+def policy_frozen(log: Log) -> Iterator[Finding]:
+    """The policy has not moved: KL stays at nothing and no row is ever clipped.
+
+    A learning rate that is far too small (or a schedule that has reached 0), advantages that are all zero, or a network whose
+    parameters are not in the optimizer.
+
+    Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the parameters that get gradients.
+    """
+    for role in log.roles():
+        kl = log.of(role, "approx_kl")
+        if kl is None or len(kl) < 8:
+            continue
+        largest = float(medians(np.abs(kl.values)).max())
+        if largest >= NO_KL or _certain(log, role):
+            continue
+        bad = of_role(log, role).flat
+        rate = log.of(role, "lr")
+        yield Finding(
+            check="policy_frozen",
+            severity="critical" if bad else "warning",
+            cause=f"the policy of {role} does not move",
+            evidence=f"KL per update never above {largest:.2g} nats (usual: 0.005 to 0.03)"
+            + (f"; learning rate {rate.values[0]:.2g} to {rate.values[-1]:.2g}" if rate is not None else ""),
+            confidence=0.85 if bad else 0.6,
+            fix="--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
+            first_step=kl.first_step,
+            last_step=kl.last_step,
+        )
+
+
+def _certain(log: Log, role: str) -> bool:
+    """A policy without any doubt cannot move either: then entropy_collapsed names the cause."""
+    entropy = log.of(role, "entropy")
+    return entropy is not None and 0 <= float(np.median(entropy.values)) < CERTAIN
+
+
+def values_explain_nothing(log: Log) -> Iterator[Finding]:
+    """Values predict returns no better than their mean does (explained variance at 0 or below), while the return does not rise.
+
+    Values lag behind: targets of unnormalised size, a value loss with too little weight, a discount so small that there is
+    nothing to predict, or observations that do not tell good states from bad ones. Once a task is solved all returns are
+    alike and explained variance means nothing, so this check is silent then.
+
+    Normalise returns, raise the value's learning rate or weight, and see whether observations hold what the return depends on.
+    """
+    for role in log.roles():
+        curve = log.of(role, "explained_variance")
+        if curve is None or len(curve) < 12 or not of_role(log, role).failing:
+            continue
+        late = float(np.median(tail(curve.values)))
+        if late >= EXPLAINS_NOTHING:
+            continue
+        yield Finding(
+            check="values_explain_nothing",
+            severity="warning",
+            cause=f"the values of {role} do not predict its returns",
+            evidence=f"explained variance {late:.3g} over the last half (1 is perfect, 0 no better than the mean"
+            + (", below 0 worse than that)" if late < WORSE_THAN_NOTHING else ")"),
+            confidence=0.55,
+            fix="normalise returns or scale rewards (learn.reward_scale), raise learn.value_weight; check gamma and the observations",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
+CHECKS = (updates_too_large, policy_frozen, values_explain_nothing)

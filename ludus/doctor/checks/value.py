@@ -1,0 +1,120 @@
+"""Are values possible, and do they stay so?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ludus.doctor.finding import Finding
+from ludus.doctor.log import Curve, Log
+from ludus.doctor.progress import of_role
+from ludus.doctor.statistics import medians
+
+BEYOND = 3.0
+FAR_BEYOND = 10.0
+"""Times the largest return seen. A discounted sum of rewards is hardly ever larger than the largest whole return."""
+GREW = 30.0
+GREW_MUCH = 1000.0
+"""Growth of the value loss from its lowest. It may grow with the square of the return, so one that also learns is let be."""
+
+
+def _largest_return(log: Log, role: str) -> float | None:
+    curves = [log.get(f"episode/{role}/return{suffix}") for suffix in ("", "_min", "_max")]
+    found = [float(np.abs(c.values).max()) for c in curves if c is not None]
+    return max(found) if found else None
+
+
+def value_impossible(log: Log) -> Iterator[Finding]:
+    """Q or V lies far outside what rewards can add up to.
+
+    Bootstrapping feeds estimates back into their own targets. With a learning rate that is too high, targets that move with
+    every step, a discount of 1 or a maximum over noisy actions, errors grow instead of shrinking: Q falls to -40,000 in a game
+    of returns around 100.
+
+    Update the target network by whole copies every thousand steps or so, lower the learning rate, use double Q, clip the
+    gradient, and keep gamma below 1.
+    """
+    for role in log.roles():
+        limit = _largest_return(log, role)
+        for key in ("q_mean", "q_max", "q_min", "value_mean"):
+            curve = log.of(role, key)
+            if curve is None or len(curve) < 5:
+                continue
+            low, high, known = _range(log, role, limit, BEYOND)
+            if low is None or high is None:
+                continue
+            middle = medians(curve.values, 20)
+            worst = float(middle[np.abs(middle).argmax()])
+            beyond = max(worst / high if high > 0 else 0.0, worst / low if low < 0 else 0.0)
+            if beyond <= 1:
+                continue
+            outside = (curve.values > high) | (curve.values < low)
+            onset = int(curve.steps[np.flatnonzero(outside)[0]]) if outside.any() else curve.first_step
+            yield Finding(
+                check="value_impossible",
+                severity="critical" if known or beyond * BEYOND > FAR_BEYOND or of_role(log, role).failing else "warning",
+                cause=f"{key} of {role} lies outside what rewards can add up to: values diverge",
+                evidence=f"{key} reaches {worst:.4g}; "
+                + (f"possible is {low:.4g} to {high:.4g}" if known else f"the largest return seen is {limit:.4g}")
+                + f"; outside since step {onset:,}",
+                confidence=0.85,
+                fix="lower the learning rate to a tenth; copy the target network every 1,000 updates or more; gamma at most 0.99",
+                first_step=onset,
+                last_step=curve.last_step,
+            )
+            break
+
+
+def _range(log: Log, role: str, limit: float | None, slack: float) -> tuple[float | None, float | None, bool]:
+    """What a value can be: as declared, or some times the largest return seen."""
+    low, high = log.of(role, "q_feasible_low"), log.of(role, "q_feasible_high")
+    if low is not None and high is not None:
+        margin = 0.1 * float(high.values.max() - low.values.min())
+        return float(low.values.min()) - margin, float(high.values.max()) + margin, True
+    if limit is None:
+        return None, None, False
+    size = slack * max(limit, 1.0)
+    return -size, size, False
+
+
+def value_loss_grows(log: Log) -> Iterator[Finding]:
+    """The loss of the values has grown manyfold from its lowest, and the return does not explain it.
+
+    Targets run away from the network that has to follow them: divergence, seen from its error.
+
+    As for value_impossible; look at what else changed at the step where the loss began to grow.
+    """
+    for role in log.roles():
+        judged = of_role(log, role)
+        if judged.learned and not judged.failing:
+            continue
+        for key in ("value_loss", "loss", "td_error"):
+            curve = log.of(role, key)
+            if curve is None or len(curve) < 12 or float(curve.values.min()) < 0:
+                continue
+            grown, onset = _growth(curve)
+            if grown < GREW:
+                continue
+            yield Finding(
+                check="value_loss_grows",
+                severity="critical" if grown >= GREW_MUCH else "warning",
+                cause=f"the {key.replace('_', ' ')} of {role} runs away",
+                evidence=f"{grown:,.0f} times its lowest level, growing since step {onset:,}",
+                confidence=0.7,
+                fix="lower the learning rate to a tenth; normalise returns or scale rewards; slower target updates",
+                first_step=onset,
+                last_step=curve.last_step,
+            )
+            break
+
+
+def _growth(curve: Curve) -> tuple[float, int]:
+    """Last level over the lowest one before it, and the step of the lowest."""
+    middle = medians(curve.values)
+    at = int(middle[:-1].argmin()) if len(middle) > 1 else 0
+    lowest = max(float(middle[at]), 1e-5 * float(np.abs(middle).max()), 1e-8)
+    return float(middle[-1]) / lowest, int(curve.steps[min(at * len(curve) // len(middle), len(curve) - 1)])
+
+
+CHECKS = (value_impossible, value_loss_grows)

@@ -1,0 +1,130 @@
+"""What other libraries call things. Foreign columns become ours: steps, seconds, or FAMILY/ROLE/KEY as in docs/metrics.md."""
+
+from __future__ import annotations
+
+import re
+
+AGENT = "agent"
+"""The role of a log that knows only one."""
+
+# our short key → our family of names
+FAMILY = {
+    "return": "episode", "return_std": "episode", "length": "episode", "goal": "goal",
+    "entropy": "ppo", "approx_kl": "ppo", "clip_fraction": "ppo", "explained_variance": "ppo", "value_loss": "ppo",
+    "policy_loss": "ppo", "grad_norm": "ppo", "lr": "ppo", "value_mean": "ppo", "std": "ppo", "advantage_std": "ppo",
+    "loss": "rainbow", "q_mean": "rainbow", "q_max": "rainbow", "q_min": "rainbow", "td_error": "rainbow", "epsilon": "rainbow",
+}  # fmt: skip
+PLAIN = {
+    "steps": "progress/agent_steps", "seconds": "progress/seconds", "episodes": "progress/episodes",
+    "speed": "speed/agent_steps_per_s", "memory": "memory/resident_mb", "eval_return": "eval/self/agent/return",
+}  # fmt: skip
+
+# Stable-Baselines3, CleanRL, RLlib (old and new API stack; POLICY is captured as the role). A minus sign: theirs is negated.
+KNOWN: list[tuple[str, str]] = [
+    # Stable-Baselines3
+    (r"time/total_timesteps", "steps"), (r"time/total timesteps", "steps"), (r"time/time_elapsed", "seconds"),
+    (r"time/episodes", "episodes"), (r"rollout/ep_rew_mean", "return"), (r"rollout/ep_len_mean", "length"),
+    (r"rollout/success_rate", "goal"), (r"rollout/exploration_rate", "epsilon"), (r"eval/mean_reward", "eval_return"),
+    (r"train/entropy_loss", "-entropy"), (r"train/approx_kl", "approx_kl"), (r"train/kl_divergence_loss", "approx_kl"),
+    (r"train/clip_fraction", "clip_fraction"), (r"train/explained_variance", "explained_variance"),
+    (r"train/value_loss", "value_loss"), (r"train/critic_loss", "value_loss"), (r"train/policy_gradient_loss", "policy_loss"),
+    (r"train/policy_loss", "policy_loss"), (r"train/actor_loss", "policy_loss"), (r"train/loss", "loss"),
+    (r"train/learning_rate", "lr"), (r"train/std", "std"),
+    # CleanRL
+    (r"global_step", "steps"), (r"charts/episodic_return", "return"), (r"charts/episodic_length", "length"),
+    (r"charts/learning_rate", "lr"), (r"charts/epsilon", "epsilon"), (r"losses/value_loss", "value_loss"),
+    (r"losses/policy_loss", "policy_loss"), (r"losses/entropy", "entropy"), (r"losses/approx_kl", "approx_kl"),
+    (r"losses/clipfrac", "clip_fraction"), (r"losses/explained_variance", "explained_variance"), (r"losses/td_loss", "loss"),
+    (r"losses/qf_loss", "loss"), (r"losses/loss", "loss"), (r"losses/q_values", "q_mean"), (r"losses/qf1_values", "q_mean"),
+    (r"losses/actor_loss", "policy_loss"), (r"losses/grad_norm", "grad_norm"),
+    # RLlib
+    (r"num_env_steps_sampled_lifetime", "steps"), (r"timesteps_total", "steps"), (r"num_env_steps_sampled", "steps"),
+    (r"env_runners/num_env_steps_sampled_lifetime", "steps"), (r"time_total_s", "seconds"), (r"episodes_total", "episodes"),
+    (r"(?:env_runners/|sampler_results/)?episode_(?:return|reward)_mean", "return"),
+    (r"(?:env_runners/|sampler_results/)?episode_len_mean", "length"),
+    (r"(?:env_runners/)?(?:policy_reward_mean|agent_episode_returns_mean|module_episode_returns_mean)/(?P<role>[^/]+)", "return"),
+    (r"evaluation/(?:env_runners/|sampler_results/)?episode_(?:return|reward)_mean", "eval_return"),
+    (r"perf/ram_util_percent", "ram_percent"),
+] + [
+    (rf"(?:info/learner/(?P<role>[^/]+)/(?:learner_stats/)?|learners/(?P<role2>[^/]+)/){theirs}", ours)
+    for theirs, ours in (
+        ("policy_loss", "policy_loss"), ("vf_loss", "value_loss"), ("entropy", "entropy"), ("(?:mean_)?kl(?:_loss)?", "approx_kl"),
+        ("vf_explained_var", "explained_variance"), ("cur_lr", "lr"), ("default_optimizer_learning_rate", "lr"),
+        ("grad_gnorm", "grad_norm"), ("gradients_default_optimizer_global_norm", "grad_norm"), ("(?:mean_q|qf_mean)", "q_mean"),
+        ("(?:max_q|qf_max)", "q_max"), ("(?:min_q|qf_min)", "q_min"), ("(?:mean_td_error|td_error_mean)", "td_error"),
+        ("(?:total_loss|qf_loss)", "loss"),
+    )
+]  # fmt: skip
+
+# What people call things in logs of their own: the last part of a name, without separators.
+COMMON = {
+    "steps": ("step", "steps", "totalsteps", "timestep", "timesteps", "totaltimesteps", "envsteps", "agentsteps", "frames", "frame", "globalstep"),
+    "seconds": ("seconds", "timeelapsed", "elapsed", "walltime", "t", "timetotals"),
+    "episodes": ("episode", "episodes"),
+    "return": ("return", "returns", "reward", "rewards", "meanreward", "meanreturn", "rewardmean", "returnmean", "episodereward", "episodereturn",
+               "episodicreturn", "avgreward", "avgreturn", "averagereward", "eprewmean", "epreturn", "epret", "score", "r", "episoderewardmean",
+               "episodereturnmean", "averageepret", "totalreward", "totreward"),
+    "return_std": ("returnstd", "rewardstd", "stdepret", "stdreward"),
+    "length": ("length", "episodelength", "eplen", "eplenmean", "episodelenmean", "episodiclength", "l", "meanlength"),
+    "goal": ("goal", "success", "successrate", "winrate", "catchrate", "finishrate", "completionrate", "issuccess", "won", "wins"),
+    "entropy": ("entropy", "policyentropy", "meanentropy"),
+    "approx_kl": ("approxkl", "kl", "meankl", "kldivergence"),
+    "clip_fraction": ("clipfraction", "clipfrac", "clippedfraction"),
+    "explained_variance": ("explainedvariance", "ev", "vfexplainedvar", "explainedvar"),
+    "value_loss": ("valueloss", "vfloss", "criticloss", "lossv", "vloss"),
+    "policy_loss": ("policyloss", "actorloss", "pgloss", "losspi", "piloss"),
+    "loss": ("loss", "tdloss", "qloss", "totalloss"),
+    "grad_norm": ("gradnorm", "gradientnorm", "gradgnorm"),
+    "lr": ("lr", "learningrate"),
+    "q_mean": ("q", "qmean", "meanq", "qvalues", "qvalue", "avgq", "qvals"),
+    "q_max": ("qmax", "maxq"),
+    "q_min": ("qmin", "minq"),
+    "epsilon": ("epsilon", "eps", "explorationrate"),
+    "std": ("std", "policystd", "actionstd"),
+    "speed": ("fpswindow", "spswindow", "stepspersecond"),
+    "memory": ("residentmb", "rssmb", "memorymb", "rss"),
+    "eval_return": ("evalreturn", "evalreward", "testreturn"),
+}  # fmt: skip
+_OF_COMMON = {word: ours for ours, words in COMMON.items() for word in words}
+
+
+def ours_for(theirs: str) -> tuple[str, float] | None:
+    """Our full name for a foreign column and the sign it has to be multiplied with; None if it is not known."""
+    name = theirs.split(" - ")[-1].strip()  # Weights & Biases exports "run - name"
+    for pattern, key in KNOWN:
+        match = re.fullmatch(pattern, name)
+        if match:
+            groups = match.groupdict()
+            role = groups.get("role") or groups.get("role2") or AGENT
+            return full_name(key.lstrip("-"), AGENT if role in ("default_policy", "default_agent") else role), -1.0 if key[
+                0
+            ] == "-" else 1.0
+    word = re.sub(r"[^a-z0-9]", "", name.split("/")[-1].lower())
+    return (full_name(_OF_COMMON[word], AGENT), 1.0) if word in _OF_COMMON else None
+
+
+def full_name(key: str, role: str = AGENT) -> str:
+    """return → episode/agent/return; names that are full already stay as they are."""
+    if key in PLAIN:
+        return PLAIN[key]
+    if key in FAMILY:
+        return f"{FAMILY[key]}/{role}/{'rate' if key == 'goal' else key}"
+    return key
+
+
+def is_ours(name: str) -> bool:
+    families = (
+        "progress",
+        "speed",
+        "memory",
+        "episode",
+        "goal",
+        "ppo",
+        "rainbow",
+        "action",
+        "league",
+        "curriculum",
+        "strategy",
+        "eval",
+    )
+    return name.split("/")[0] in families and "/" in name

@@ -1,0 +1,41 @@
+"""Is this run healthy? Every check over a log."""
+
+from __future__ import annotations
+
+from ludus.doctor.checks import FAMILIES, checks_of
+from ludus.doctor.finding import Finding, worst_first
+from ludus.doctor.log import Log
+
+WANTED = {
+    "return": "whether anything is learnt",
+    "entropy": "whether the policy makes up its mind",
+    "approx_kl": "whether updates are of a sensible size",
+}
+
+
+def examine(log: Log) -> list[Finding]:
+    """Everything the checks find, worst first, and a note on what they could not see."""
+    found: list[Finding] = []
+    for family in FAMILIES:
+        for check in checks_of(family):
+            found += check(log)
+    return worst_first([*found, *_unseen(log)])
+
+
+def _unseen(log: Log) -> list[Finding]:
+    notes = list(log.notes)
+    missing = [f"{key} ({why})" for key, why in WANTED.items() if not any(log.of(role, key) is not None for role in log.roles())]
+    if missing and log.curves:
+        notes.append(f"not in the log: {'; '.join(missing)}")
+    if not notes:
+        return []
+    return [
+        Finding(
+            check="not_seen",
+            severity="info",
+            cause="parts of the log are missing or could not be used, so what they would show was not looked at",
+            evidence="; ".join(notes),
+            confidence=1.0,
+            fix="log what is missing, or say what it is called: --columns OURS=THEIRS (return, length, goal, entropy, approx_kl …)",
+        )
+    ]
