@@ -32,6 +32,7 @@ ROOM = 6  # layers kept free above the highest ground
 SMALLEST_ZONE, LARGEST_ZONE = 4.0, 11.0
 SPAWN_APART = 4.5
 WAYS, MAIN_HALF, FLANK_HALF = 3, 4.0, 3.0  # half widths of the ways
+FLANKED = 48  # a smaller world has no room for flanks beside the main lane
 WIDEST = 2  # columns to each side that the widest mech may touch
 COARSE = 6  # the coarse map has 6 x 6 tiles
 UNREACHED = 30_000
@@ -100,7 +101,7 @@ def near_segment(x, z, ax, az, bx, bz, within):
     return off_x * off_x + off_z * off_z < within * within
 
 
-def kept_free(bank_zone, bank_way, chart, x, z, per_team):
+def kept_free(bank_zone, bank_way, chart, x, z, per_team, world):
     """Starts, the zone and the ways are level and empty."""
     side = spawn_side(per_team)
     if x < side and z < side:
@@ -108,7 +109,7 @@ def kept_free(bank_zone, bank_way, chart, x, z, per_team):
     zone_x, zone_z, clear = bank_zone[chart, 0], bank_zone[chart, 1], bank_zone[chart, 2] + 2.0
     if (x - zone_x) * (x - zone_x) + (z - zone_z) * (z - zone_z) < clear * clear:
         return True
-    for way in range(WAYS):
+    for way in range(WAYS if world >= FLANKED else 1):
         half = float32(MAIN_HALF if way == 0 else FLANK_HALF)
         way_x, way_z = bank_way[chart, way, 0], bank_way[chart, way, 1]
         if near_segment(x, z, 0.5 * side, 0.5 * side, way_x, way_z, half):
@@ -192,7 +193,7 @@ def build(
             u, v = world - 1 - x, world - 1 - z
         mid_u, mid_v = float32(u) + 0.5, float32(v) + 0.5
         ground, walls, glass, foliage, strength, floor = BASE, 0, 0, 0, 0, DRY
-        if not kept_free(bank_zone, bank_way, chart, mid_u, mid_v, per_team):
+        if not kept_free(bank_zone, bank_way, chart, mid_u, mid_v, per_team, world):
             chance = random.uniform(key, COLUMN, u * 128 + v)
             ground = rise(bank_brush, chart, mid_u, mid_v, brushes, height, chance)
             for brush in range(brushes):
@@ -239,16 +240,14 @@ def level(env, chart, x, world, bank_solid, bank_stand):
 
 
 @phase(lanes="maps", writes=("bank_distance", "bank_queue"))
-def route(env, chart, world, bank_zone, bank_floor, bank_stand, bank_distance, bank_queue):
+def route(env, chart, world, bank_floor, bank_stand, bank_distance, bank_queue):
     """Columns to walk from the zone's middle, by steps that every mech can take both ways and not through lava."""
     for x in range(world):
         for z in range(world):
             bank_distance[chart, x, z] = UNREACHED
-    start_x, start_z = int(bank_zone[chart, 0]), int(bank_zone[chart, 1])
     head, tail = 0, 0
-    for i in range(2):  # the middle is a corner of four columns: begin on both sides alike
-        for j in range(2):
-            x, z = start_x - i, start_z - j
+    for x in range((world - 1) // 2, world // 2 + 1):  # the middle may be the corner of four columns
+        for z in range((world - 1) // 2, world // 2 + 1):
             bank_distance[chart, x, z] = 0
             bank_queue[chart, tail // world, tail % world] = x * world + z
             tail += 1
@@ -274,8 +273,8 @@ def survey(env, chart, world, bank_distance, bank_coarse):
     for i in range(COARSE):
         for j in range(COARSE):
             count, closed = 0, 0
-            for x in range(i * world // COARSE, (i + 1) * world // COARSE):
-                for z in range(j * world // COARSE, (j + 1) * world // COARSE):
+            for x in range(i * world // COARSE, -(-(i + 1) * world // COARSE)):  # rounded outwards: the same from both sides
+                for z in range(j * world // COARSE, -(-(j + 1) * world // COARSE)):
                     count += 1
                     if bank_distance[chart, x, z] == UNREACHED:
                         closed += 1
