@@ -56,7 +56,7 @@ class Param:
     high: float
     help: str = ""
     phrase: str = ""
-    """A sentence with {} for the value, for saying how two games differ: "altar needs {} batteries"."""
+    """Words to say how two games differ, with {} for the value: "altar needs {} battery|altar needs {} batteries" (for 1 | else)."""
 
     @property
     def integer(self) -> bool:

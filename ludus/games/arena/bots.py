@@ -18,7 +18,7 @@ from ludus.games.arena.world import (
     FORWARD,
     GENERATOR,
     GET,
-    ITEMS,
+    HEART,
     KINDS,
     LASER,
     LASERY,
@@ -189,32 +189,28 @@ def roam(
 # -- raiding -----------------------------------------------------------------------------------------------------------
 
 
-def prey_in_view(grid, held, frozen_until, row, column, env, agent, agents, step):
-    """The nearest agent in view that is not frozen and holds something, or NOTHING."""
-    best, nearest = NOTHING, 3 * RADIUS
+def prey_in_view(held, frozen_until, row, column, env, agent, agents, step):
+    """The agent in view, not frozen, with most to lose for its distance, or NOTHING."""
+    best, most = NOTHING, float32(0.0)
     for other in range(agents):
-        distance = abs(row[env, other] - row[env, agent]) + abs(column[env, other] - column[env, agent])
-        if other == agent or distance >= nearest or is_frozen(frozen_until, env, other, step):
+        down, right = abs(row[env, other] - row[env, agent]), abs(column[env, other] - column[env, agent])
+        if other == agent or max(down, right) > RADIUS or is_frozen(frozen_until, env, other, step):
             continue
-        if abs(row[env, other] - row[env, agent]) > RADIUS or abs(column[env, other] - column[env, agent]) > RADIUS:
-            continue
-        loot = 0
-        for item in range(ITEMS):
-            loot += held[env, other, item]
-        if loot > 0:
-            best, nearest = other, distance
+        loot = float32(held[env, other, BATTERY] + 3 * held[env, other, HEART]) / float32(down + right + 3)
+        if loot > most:
+            best, most = other, loot
     return best
 
 
 @phase(lanes="agents", writes=("action_act", "bot_goal", "bot_known", "bot_timer", "bot_detour"))
 def raider(
-    env, agent, agents, side, step, key, rooms, room, laseries, attack_cost, frozen_until, grid, row, column, facing, held, converter_count,
+    env, agent, agents, side, step, key, rooms, room, attack_cost, frozen_until, grid, row, column, facing, held, converter_count,
     converter_kind, converter_row, converter_column, stock, inside, timer, recipe, action_act, bot_goal, bot_known, bot_timer,
     bot_detour,
 ):  # fmt: skip
     """Arms itself where it can, robs whom it sees, and otherwise gathers."""
     if held[env, agent, LASER] >= attack_cost[env]:
-        prey = prey_in_view(grid, held, frozen_until, row, column, env, agent, agents, step[env])
+        prey = prey_in_view(held, frozen_until, row, column, env, agent, agents, step[env])
         if prey != NOTHING:
             for target in range(TARGETS):
                 r, c = target_cell(row[env, agent], column[env, agent], facing[env, agent], target)
@@ -224,10 +220,11 @@ def raider(
             down, right = row[env, prey] - row[env, agent], column[env, prey] - column[env, agent]
             action_act[env, agent] = aim(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
             return
+    wants = held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER]
     action_act[env, agent] = gather(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
         converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour,
-        1 if laseries[env] > 0 and held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER] else 0,
+        1 if wants and bot_known[env, agent, LASERY] > 0 else 0,
     )  # fmt: skip
 
 
