@@ -132,8 +132,14 @@ GYMNASIUM_ENVS = {"racing": "CarRacing-v3"}  # a game → the env of the same ki
 
 def measure_env(name: str, game: str, seconds: float) -> dict[str, float]:
     """Steps per second by peer, in one process on one core, with random actions."""
+    if name == "mettagrid":
+        from ludus.bench.mettagrid import mettagrid_rate
+
+        if game != "arena":
+            raise LudusError(f"mettagrid has no env like {game}: --against mettagrid works with arena")
+        return {name: mettagrid_rate(seconds)}
     if name != "gymnasium":
-        raise LudusError(f"unknown peer '{name}' of a game: there is gymnasium")
+        raise LudusError(f"unknown peer '{name}' of a game: there is gymnasium, mettagrid")
     if game not in GYMNASIUM_ENVS:
         raise LudusError(f"Gymnasium has no env like {game}: --against gymnasium works with {', '.join(GYMNASIUM_ENVS)}")
     return {name: gymnasium_rate(GYMNASIUM_ENVS[game], seconds)}

@@ -33,7 +33,7 @@ class BenchEnv:
     sweep: bool = False
     """Measure from 16 to 65,536 envs and print a table."""
     against: str | None = None
-    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3)."""
+    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3), mettagrid (for arena)."""
     json: bool = False
     """Print JSON instead of text."""
 
