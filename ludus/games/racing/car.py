@@ -66,9 +66,14 @@ def steer_limit(speed):
     return min(STEER_MOST, STEER_GRIP * GRIP_FRONT * GRAVITY * WHEELBASE / (speed * speed) + STEER_LEAST)
 
 
-def tyre(slip, grip, lengthwise):
+def lengthwise(force, grip):
+    """As much of a driving or braking force as an axle can take."""
+    return geometry.clamp(force, -LENGTHWISE * grip, LENGTHWISE * grip)
+
+
+def tyre(slip, grip, along):
     """The sideways force of an axle that also drives or brakes."""
-    return math.sqrt(grip * grip - lengthwise * lengthwise) * math.sin(TYRE_SHAPE * math.atan(TYRE_STIFFNESS * slip))
+    return math.sqrt(grip * grip - along * along) * math.sin(TYRE_SHAPE * math.atan(TYRE_STIFFNESS * slip))
 
 
 @phase(lanes="agents", writes="car")
@@ -90,12 +95,8 @@ def drive(env, agent, action_drive, track, across, bank_half_width, car):
         slip_rear = -math.atan2(left - TO_REAR * yaw, fast)
         push = gas * min(DRIVE, POWER / fast)
         braking = brake * geometry.clamp(ahead / DT, -BRAKING, BRAKING)  # stops the car, never reverses it
-        along_front = geometry.clamp(
-            0.5 * push - BRAKING_FRONT * braking, -LENGTHWISE * grip_front, LENGTHWISE * grip_front
-        )  # fmt: skip
-        along_rear = geometry.clamp(
-            0.5 * push - (1.0 - BRAKING_FRONT) * braking, -LENGTHWISE * grip_rear, LENGTHWISE * grip_rear
-        )  # fmt: skip
+        along_front = lengthwise(0.5 * push - BRAKING_FRONT * braking, grip_front)
+        along_rear = lengthwise(0.5 * push - (1.0 - BRAKING_FRONT) * braking, grip_rear)
         side_front, side_rear = tyre(slip_front, grip_front, along_front), tyre(slip_rear, grip_rear, along_rear)
         cos, sin = math.cos(steer), math.sin(steer)
         front_ahead, front_left = along_front * cos - side_front * sin, along_front * sin + side_front * cos

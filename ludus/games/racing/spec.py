@@ -1,12 +1,12 @@
 """Racing, declared twice over the same rules: `racing` sees through a camera, `racing_lidar` through 19 beams."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from ludus.errors import LudusError
 from ludus.games.racing import car, observation, rules, track, vision
 from ludus.games.racing.bots import driver, full_gas
-from ludus.sim import Choice, Game, Goal, Param, Role, Term, f32, flag, i32, u8
+from ludus.sim import Choice, Game, Goal, Param, Phase, Role, Term, f32, flag, i32, u8
+from ludus.sim.game import Field
 
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
@@ -41,14 +41,23 @@ BANK_SIZES = dict(tracks=32, first_track=0, shape=track.CIRCUIT)
 BANK_LIMITS = dict(tracks=(1, 4096), first_track=(0, 1_000_000), shape=(track.CIRCUIT, track.OVAL))
 
 
-def declare(sees: str, **own: Any) -> Game:
-    """What both games have in common, with what is their own."""
-    sizes, limits, state = own.pop("sizes"), own.pop("size_limits"), own.pop("state")
-    setup, see = own.pop("setup"), own.pop("see")
+def declare(
+    *,
+    name: str,
+    sees: str,
+    sizes: Mapping[str, int],
+    size_limits: Mapping[str, tuple[int, int]],
+    state: Mapping[str, Field],
+    observed: list[str],
+    setup: list[Phase],
+    see: list[Phase],
+) -> Game:
+    """A game of racing with its own way to see: the phases of `see`, run in every step and reset."""
     return Game(
+        name=name,
         summary=f"one lap against the clock on a track not seen before, {sees}",
         sizes={**BANK_SIZES, **sizes},
-        size_limits={**BANK_LIMITS, **limits},
+        size_limits={**BANK_LIMITS, **size_limits},
         roles=[Role("driver")],
         state={**STATE, **state},
         params=dict(
@@ -57,6 +66,7 @@ def declare(sees: str, **own: Any) -> Game:
             walls=Param(0.25, 0.0, 1.0, "share of the tracks with walls beside the road"),
             action_history=Param(0, 0, 1, "1: the last four actions are observed; 0: zeros in their place"),
         ),
+        observation=observed,
         action=dict(drive=Choice(car.ACTIONS)),
         rewards=dict(
             progress=Term(
@@ -83,13 +93,12 @@ def declare(sees: str, **own: Any) -> Game:
             oval=dict(shape=track.OVAL, tracks=1, walls=0.0),
             seed_failing={"action_history": 1, "reward.exponential_bonus": 100.0},
         ),
-        **own,
     )
 
 
 GAME = declare(
-    "seen through a camera",
     name="racing",
+    sees="seen through a camera",
     sizes=dict(camera=64),
     size_limits=dict(camera=(8, 256)),
     state=dict(
@@ -97,18 +106,18 @@ GAME = declare(
         view=i32("agents", vision.VIEW),
         seen_camera=u8("agents", "camera", "camera"),
     ),
-    observation=observation.CAR_NAMES,
+    observed=observation.CAR_NAMES,
     setup=[vision.grind],
     see=[vision.aim, vision.expose],
 )
 
 LIDAR = declare(
-    "felt by a lidar of 19 beams",
     name="racing_lidar",
+    sees="felt by a lidar of 19 beams",
     sizes=dict(beams=observation.BEAMS),
     size_limits=dict(beams=(observation.BEAMS, observation.BEAMS)),
     state={},
-    observation=observation.LIDAR_NAMES,
+    observed=observation.LIDAR_NAMES,
     setup=[],
     see=[vision.scan],
 )

@@ -125,9 +125,7 @@ def bend_points(bank_line, track, length):
 
 
 @phase(lanes="tracks", writes=("bank_knots", "bank_samples", "bank_line", "bank_length", "bank_half_width"))
-def lay_out(
-    env, track, shape, first_track, bank_knots, bank_samples, bank_line, bank_length, bank_half_width
-):  # fmt: skip
+def lay_out(env, track, shape, first_track, bank_knots, bank_samples, bank_line, bank_length, bank_half_width):
     """The centre line of every track of the bank."""
     if shape == OVAL:
         bank_half_width[track] = OVAL_HALF_WIDTH
@@ -154,11 +152,12 @@ def lay_out(
 
 
 def interval(slope, offset, limit):
-    """The (low, high) between which |slope * x + offset| <= limit."""
+    """The (low, high) between which |slope * x + offset| <= limit, as far as a mark can be from its point."""
+    far = 2.0 * REACH
     if abs(slope) < 1e-6:
-        return (float32(-geometry.FAR), float32(geometry.FAR)) if abs(offset) <= limit else (float32(1.0), float32(0.0))
+        return (-far, far) if abs(offset) <= limit else (far, -far)
     a, b = (-limit - offset) / slope, (limit - offset) / slope
-    return min(a, b), max(a, b)
+    return max(min(a, b), -far), min(max(a, b), far)
 
 
 @phase(lanes="tracks", writes="bank_map")
@@ -177,10 +176,8 @@ def draw_map(env, track, bank_line, bank_length, bank_map):
             dy = TEXEL * float32(row - TEXELS // 2) - y
             low, high = interval(along_x, dy * along_y, beside)
             low_across, high_across = interval(-along_y, dy * along_x, REACH)
-            left = max(geometry.floor_int(to_map(x + geometry.clamp(max(low, low_across), -2.0 * REACH, 2.0 * REACH))) + 1, 0)
-            right = min(
-                geometry.floor_int(to_map(x + geometry.clamp(min(high, high_across), -2.0 * REACH, 2.0 * REACH))), TEXELS - 1
-            )
+            left = max(geometry.floor_int(to_map(x + max(low, low_across))) + 1, 0)
+            right = min(geometry.floor_int(to_map(x + min(high, high_across))), TEXELS - 1)
             for column in range(left, right + 1):
                 dx = TEXEL * float32(column - TEXELS // 2) - x
                 along, across = dx * along_x + dy * along_y, dy * along_x - dx * along_y
