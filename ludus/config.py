@@ -38,6 +38,9 @@ class PolicyConfig:
     """The same for single action entries, such as turn -1.5."""
     initial_key_logit: float = 0.0
     """Logit of pressing a key at the start: -1 presses it 27% of the time."""
+    quiet_inputs: tuple[str, ...] = ()
+    """Observation entries, by the beginning of their name, that the network does not hear at the start (zero weights): many
+    entries of little meaning, such as rays, drown the few that matter until the network has learned to tell them apart."""
 
 
 @dataclass(kw_only=True)

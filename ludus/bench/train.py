@@ -81,7 +81,7 @@ class _BareRole:
         self.steps, self.rows = config.learn.rollout, role.rows
         self.length = config.learn.bptt or 1
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
-        self.policy = Policy(len(role.batch.layout.observation), role.space, config.policy).to(config.device)
+        self.policy = Policy(role.batch.layout.observation, role.space, config.policy).to(config.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True)
         entries = self.policy.inputs
         chunks = self.steps // self.length * self.rows

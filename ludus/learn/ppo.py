@@ -87,7 +87,7 @@ class Role:
         self.space = action_space(layout, config.policy.state_dependent_std)
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy = Policy(len(layout.observation), self.space, config.policy).to(config.device)
+        self.policy = Policy(layout.observation, self.space, config.policy).to(config.device)
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
@@ -118,8 +118,8 @@ class Role:
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
 
-    def set_schedules(self, share: float) -> float:
-        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns the learning rate."""
+    def set_schedules(self, share: float) -> tuple[float, float]:
+        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns actor's and critic's rate."""
         c = self.config
         self.gamma.fill_(parse(c.gamma)(share))
         self.clip.fill_(parse(c.clip)(share))
@@ -132,7 +132,7 @@ class Role:
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate
-        return actor
+        return actor, critic
 
     def tensors(self) -> list[Tensor]:
         """Everything that an iteration changes and the next one needs."""
@@ -262,11 +262,11 @@ class PPO:
 
     def learn_role(self, role: Role, share: float) -> dict[str, float]:
         c = role.config
-        rate = role.set_schedules(share)
+        rates = role.set_schedules(share)
         role.policy.train()
         self.run(f"prepare {role.name}", lambda: self.prepare(role))
         epochs = 0
-        if self.on_gpu or bool(role.rollout.valid.any()):
+        if max(rates) > 0 and (self.on_gpu or bool(role.rollout.valid.any())):
             for epoch in range(c.epochs):
                 if epoch and c.recompute_advantages:
                     self.run(f"recompute {role.name}", lambda: self.recompute(role))
@@ -283,7 +283,7 @@ class PPO:
             out[name] /= updates
         if not c.auxiliary:
             del out["auxiliary_loss"]
-        out |= {"lr": rate, "epochs_run": float(epochs), "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy)}
+        out |= {"lr": rates[0], "epochs_run": float(epochs), "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy)}
         return out
 
     @torch.no_grad()

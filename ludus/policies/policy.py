@@ -5,6 +5,7 @@ Axes: obs_lrf [steps, rows, entries], or padded with zeros to `inputs`; a state 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -36,6 +37,11 @@ class Trunk(nn.Module):
         self.memory: NoMemory | LSTM = LSTM(inputs, config.memory_size) if config.memory == "lstm" else NoMemory()
         self.outputs = config.memory_size if config.memory == "lstm" else inputs
 
+    @property
+    def first_weight(self) -> Tensor:
+        """The weights [units, inputs] that meet the observation."""
+        return next(p for p in self.parameters() if p.ndim == 2)
+
     def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         return self.memory(self.encoder(x_lrf), state, starts)
 
@@ -50,15 +56,19 @@ class Output(NamedTuple):
 class Policy(nn.Module):
     """Actor and critic with their normalisers. Everything needed to act is in its state dict."""
 
-    def __init__(self, entries: int, space: ActionSpace, config: PolicyConfig) -> None:
+    def __init__(self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig) -> None:
         super().__init__()
         self.space = space
         self.normalise_observation = config.normalise_observation
-        self.entries, self.inputs = entries, aligned(entries)
+        self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
         self.value_norm = RunningNorm(1, limit=float("inf"))
         self.actor = Trunk(self.inputs, config)
         self.critic = Trunk(self.inputs, config) if config.separate_value else None
+        quiet = [i for i, name in enumerate(entries) if name.startswith(config.quiet_inputs)] if config.quiet_inputs else []
+        with torch.no_grad():
+            for trunk in filter(None, (self.actor, self.critic)):
+                trunk.first_weight[:, quiet] = 0.0
         features = self.actor.outputs
         self.action_head = orthogonal(nn.Linear(features, aligned(space.num_parameters)), 0.01)
         self.value_head = orthogonal(nn.Linear(features, aligned(1)), 1.0)

@@ -43,6 +43,11 @@ def check_names(config: Config) -> None:
     for entry in config.policy.initial_log_std_of:
         if entry not in batch_layout.continuous:
             raise LudusError(f"policy.initial_log_std_of.{entry}: {nearest(entry, batch_layout.continuous)}")
+    for prefix in config.policy.quiet_inputs:
+        if not any(name.startswith(prefix) for name in batch_layout.observation):
+            raise LudusError(
+                f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
+            )
     best = config.checkpoint.best_metric
     if best is not None and not best.startswith("eval/"):
         raise LudusError(

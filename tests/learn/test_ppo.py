@@ -190,7 +190,7 @@ def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
     """Slot 0 plays the runners of half of the envs: its weights decide there, its rows are not learned from."""
     ppo = make(memory="none", bptt=1, envs=8, overrides={"max_steps": 12})
     batch, runner = ppo.batch, ppo.roles["runner"]
-    frozen = Policy(len(batch.layout.observation), runner.space, ppo.config.policy)
+    frozen = Policy(batch.layout.observation, runner.space, ppo.config.policy)
     with torch.no_grad():
         frozen.action_head.weight.zero_()
         frozen.action_head.bias[0], frozen.log_std[0] = 5.0, -10.0  # always turns fully left
@@ -209,3 +209,15 @@ def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
         assert not last[theirs].any()
     assert seen[-1] == 0.5
     assert all(torch.equal(t, hash_before[n]) for n, t in frozen.state_dict().items())
+
+
+def test_a_role_with_learning_rate_zero_is_left_as_it_is():
+    ppo = collect(make(memory="none", epochs=2, roles={"runner": {"learning_rate": 0.0}}))
+    before = {name: [p.detach().clone() for p in role.parameters] for name, role in ppo.roles.items()}
+    metrics = ppo.learn(0.0)
+    assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/chaser/epochs_run"] == 2
+    assert not all(torch.equal(a, b) for a, b in zip(before["chaser"], ppo.roles["chaser"].parameters, strict=True))
+    # the value head is rescaled with the statistics of its targets, so only the rest can be compared
+    value_head = {id(p) for p in ppo.roles["runner"].policy.value_head.parameters()}
+    for a, b in zip(before["runner"], ppo.roles["runner"].parameters, strict=True):
+        assert id(b) in value_head or torch.equal(a, b)

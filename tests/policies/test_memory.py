@@ -71,7 +71,7 @@ def test_running_norm_is_the_mean_and_variance_of_the_valid_rows():
 
 
 def test_moving_value_statistics_keep_real_values():
-    policy = Policy(4, ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,)))
+    policy = Policy(["a", "b", "c", "d"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,)))
     obs, starts = torch.randn(1, 6, 4), torch.zeros(1, 6, dtype=torch.bool)
 
     def value():
@@ -83,3 +83,14 @@ def test_moving_value_statistics_keep_real_values():
         assert torch.allclose(value(), before, rtol=1e-3, atol=1e-2)
     target = torch.tensor([5.0, -7.0])
     assert torch.allclose(policy.real_value(policy.normal_value(target)), target, atol=1e-3)
+
+
+def test_quiet_inputs_are_not_heard_at_the_start():
+    policy = Policy(["speed", "ray0", "ray1"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,), quiet_inputs=("ray",)))
+    start = policy.initial_state(2)
+
+    def value(observation):
+        return policy(torch.tensor([observation] * 2).unsqueeze(0), start, torch.zeros(1, 2, dtype=torch.bool)).value
+
+    assert torch.equal(value([0.5, 0.0, 0.0]), value([0.5, 1.0, -1.0]))
+    assert not torch.equal(value([0.5, 0.0, 0.0]), value([0.1, 0.0, 0.0]))
