@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.brawl_bots import play
 from ludus.errors import LudusError
-from ludus.games.brawl import movement, moves, weapons
-from ludus.games.brawl.bots import HELD_OUT_BOTS, TRAINING_BOTS
+from ludus.games.brawl import movement, moves, senses, weapons
+from ludus.games.brawl.bots import HELD_OUT_BOTS, SWITCH_FRAMES, TRAINING_BOTS
 from ludus.games.brawl.observation import FIGHTER, NAMES, PER_FIGHTER
 from ludus.games.brawl.spec import DENSE, GAME
 from ludus.games.brawl.state import (
@@ -25,11 +25,14 @@ from ludus.games.brawl.state import (
     HAMMER,
     JUMPS,
     KEY_NAMES,
+    LEFT,
+    LIGHT,
     MODE,
     MOVE,
     OUT,
     PLATFORM,
     RECOVERIES,
+    RIGHT,
     SAFE,
     SHUTTLE,
     SIDE,
@@ -44,6 +47,7 @@ from ludus.games.brawl.state import (
     TAUNTING,
     TIMER,
     UNARMED,
+    UP,
     WALKING,
     WEAPON,
     WEAPON_KIND,
@@ -791,6 +795,84 @@ def test_held_out_bots_are_apart_and_beat_random():
     assert set(GAME.bots["fighter"]) == {*TRAINING_BOTS, *HELD_OUT_BOTS}
     for bot in HELD_OUT_BOTS:
         assert won(bot.name, "random", 32) > 0.7, bot.name
+
+
+def jab(batch, env):
+    """Walks up and strikes quickly; written in the terms of the bots, in plain Python."""
+    motions, states = batch["motion"], batch["status"]
+    dx, dy = senses.ahead(motions, env, 0), senses.above(motions, env, 0)
+    near = abs(dx) < 1.2 and abs(dy) < 0.9
+    return senses.towards(dx) | LIGHT | UP if near else senses.chase(motions, states, env, 0)
+
+
+def lunge(batch, env):
+    """Strikes sideways from as far as that reaches, wherever the lunge does not end over the void."""
+    motions, states = batch["motion"], batch["status"]
+    dx, dy = senses.ahead(motions, env, 0), senses.above(motions, env, 0)
+    if abs(dx) < 2.7 and abs(dy) < 0.9:
+        return senses.towards(dx) | LIGHT if movement.over_ground(motions[env, 0, X] + math.copysign(1.3, dx)) else 0
+    return senses.chase(motions, states, env, 0)
+
+
+def wins_with(answer, bot, matches=20):
+    """The share of matches that fighter 0 wins by one of the answers above."""
+    batch = Batch(GAME, matches, seed=78_000)
+    batch.set_controller("fighter", bot, team=1)
+    batch.reset()
+    going, wins = np.ones(matches, bool), 0.0
+    while going.any():
+        for env in np.flatnonzero(going):
+            keys = senses.come_home(batch["motion"], batch["status"], env, 0) or answer(batch, env)
+            if batch["status"][env, 0, SIDE] < 0 and keys & (LEFT | RIGHT):
+                keys ^= LEFT | RIGHT
+            batch["binary"][env, 0] = [keys >> i & 1 for i in range(10)]
+        batch.step()
+        ended = going & batch["finished"]
+        wins += batch["goal_win"][ended, 0].sum()
+        going &= ~ended
+    return wins / matches
+
+
+def test_parry_and_pounce_need_opposite_answers():
+    """They wait alike; knowing which one it is decides the match."""
+    assert wins_with(jab, "parry") > 0.8 and wins_with(lunge, "parry") < 0.5
+    assert wins_with(lunge, "pounce") > 0.8 and wins_with(jab, "pounce") < 0.5
+
+
+def test_the_switcher_changes_its_style_in_the_middle_of_a_match():
+    batch = Batch(GAME, 16, seed=4)
+    batch.set_controller("fighter", "switcher", team=0)
+    batch.set_controller("fighter", "based", team=1)
+    batch.reset()
+    style_steps = SWITCH_FRAMES // 3
+    played = {name: batch.controller_number("fighter", name) for name in ("aggressive", "defensive", "kiter")}
+    alike = {}
+    for step in range(1, 3 * style_steps):
+        if step % 10 == 5:
+            state, style = batch.state(), step // style_steps
+            batch.step()
+            pressed = batch.numpy("binary")[:, 0]
+            for name, bot in played.items():
+                state["controller"][:, 0] = bot
+                batch.load_state(state)
+                batch.step()
+                same = (batch.numpy("binary")[:, 0] == pressed).all(1)[~batch["resetting"]]
+                alike.setdefault((style, name), []).append(same.mean())
+            state["controller"][:, 0] = batch.controller_number("fighter", "switcher")
+            batch.load_state(state)
+        batch.step()
+    for style, own in enumerate(played):
+        for name in played:
+            assert (np.mean(alike[style, name]) == 1) == (name == own), (style, name)
+
+
+def test_an_opponent_changes_only_between_matches():
+    batch = ring(max_steps=50)
+    batch.set_controller("fighter", "based", team=1)
+    hold(batch, "", "", steps=49)
+    assert batch["controller"][0].tolist() == [0, 0] and motion(batch, 1)[X] == 5
+    hold(batch, "", "", steps=2)
+    assert batch["resetting"][0] and batch["controller"][0].tolist() == [0, batch.controller_number("fighter", "based")]
 
 
 def test_bad_input_is_refused_with_the_limit():

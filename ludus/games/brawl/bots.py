@@ -148,7 +148,7 @@ def parry(
     env, agent, key, motion, status, action_up, action_left, action_down, action_right, action_jump,
     action_pick, action_dash, action_light, action_heavy, action_taunt,
 ):  # fmt: skip
-    """Waits; dodges a blow that comes from afar and strikes back. Walking up and jabbing beats it."""
+    """Waits; dodges slow blows and strikes back. Walk up and jab: lunging at it is wrong."""
     keys = hesitate(key[env], agent, parry_keys(motion, status, env, agent))
     press(
         env, agent, status, keys, action_up, action_left, action_down, action_right, action_jump, action_pick, action_dash,
@@ -161,7 +161,7 @@ def pounce(
     env, agent, key, motion, status, action_up, action_left, action_down, action_right, action_jump,
     action_pick, action_dash, action_light, action_heavy, action_taunt,
 ):  # fmt: skip
-    """Waits, looking like parry; strikes whoever walks up. A blow that comes from afar beats it."""
+    """Waits, looking like parry; strikes who walks up and slips away from jabs. Lunge: walking up is wrong."""
     keys = hesitate(key[env], agent, pounce_keys(motion, status, env, agent))
     press(
         env, agent, status, keys, action_up, action_left, action_down, action_right, action_jump, action_pick, action_dash,

@@ -3,7 +3,8 @@
 These functions return keys as bits, on the stage as it is; 0 presses nothing.
 """
 
-from ludus.games.brawl.movement import HALF_HEIGHT, INNER, OUTER, attacking, ground_top, over_ground
+from ludus.games.brawl import moves
+from ludus.games.brawl.movement import HALF_HEIGHT, INNER, OUTER, ground_top, over_ground
 from ludus.games.brawl.state import (
     AIR,
     DASH,
@@ -17,6 +18,8 @@ from ludus.games.brawl.state import (
     LEFT,
     LIGHT,
     MODE,
+    MOVE,
+    NO_MOVE,
     OUT,
     PICK,
     PLACES,
@@ -40,6 +43,8 @@ from ludus.sim import float32, random
 
 MIDDLE = (INNER + OUTER) / 2.0  # of a ground
 LOOK_AHEAD = 0.25  # seconds
+QUICK = 4  # a move that hits this soon cannot be seen coming
+LUNGE = 1.3  # how far a sideways move carries
 LATE = 0.15  # share of decisions in which a bot reacts too late
 REACTION = 35  # stream of randomness
 
@@ -74,10 +79,16 @@ def vulnerable(status, env, who):
     return status[env, who, MODE] != OUT and status[env, who, SAFE] == 0
 
 
+def slow_move(status, env, who):
+    """Is it in the middle of a move that can be seen coming?"""
+    move = status[env, who, MOVE]
+    return move != NO_MOVE and moves.FIRST[move, 0] > QUICK
+
+
 def threatened(motion, status, env, me, distance):
-    """Is the opponent this close in the middle of a move?"""
+    """Is the opponent this close in the middle of a move that can be seen coming?"""
     near = abs(ahead(motion, env, me)) < distance and abs(above(motion, env, me)) < 2.0
-    return near and attacking(status[env, 1 - me, MODE])
+    return near and slow_move(status, env, 1 - me)
 
 
 def come_home(motion, status, env, me):
@@ -141,8 +152,10 @@ def face(motion, status, env, me):
 
 
 def poke(motion, env, me):
-    """A light move at the opponent."""
-    return LIGHT | towards(ahead(motion, env, me))
+    """A light move at the opponent: sideways, or on the spot where its lunge would end over the void."""
+    dx = ahead(motion, env, me)
+    lands = motion[env, me, X] + (LUNGE if dx > 0.0 else -LUNGE)
+    return LIGHT | towards(dx) if over_ground(lands) else LIGHT | UP | towards(dx)
 
 
 def hesitate(key, me, keys):

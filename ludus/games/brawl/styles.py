@@ -1,7 +1,7 @@
 """How each scripted fighter decides. Every style returns the keys to hold, as bits, on the stage as it is."""
 
 from ludus.games.brawl import moves
-from ludus.games.brawl.movement import OUTER, in_control, platform_x
+from ludus.games.brawl.movement import OUTER, attacking, in_control, platform_x
 from ludus.games.brawl.senses import (
     MIDDLE,
     above,
@@ -13,6 +13,7 @@ from ludus.games.brawl.senses import (
     in_reach,
     poke,
     running,
+    slow_move,
     threatened,
     towards,
     vulnerable,
@@ -45,6 +46,7 @@ from ludus.games.brawl.state import (
     X,
 )
 
+POUNCE_REACH = 2.0
 HEAVY_NEEDS = 11  # frames that a heavy blow takes to land
 READY = 120.0  # damage from which a heavy blow is likely to knock out
 # clockwork: the same drill over and over, (keys, frames); it ends where it began
@@ -71,10 +73,10 @@ def punish(motion, status, env, me):
     if not in_reach(motion, status, env, me) or not helpless(status, env, other):
         return 0
     slow_enough = status[env, other, TIMER] > HEAVY_NEEDS and motion[env, other, DAMAGE] > READY
-    return (HEAVY if slow_enough else LIGHT) | towards(ahead(motion, env, me))
+    return HEAVY | towards(ahead(motion, env, me)) if slow_enough else poke(motion, env, me)
 
 
-def idle_target(motion, status, env, me):
+def idle_target(status, env, me):
     """Does the opponent just stand there?"""
     return status[env, 1 - me, MODE] == STANDING and vulnerable(status, env, 1 - me)
 
@@ -96,7 +98,7 @@ def aggressive_keys(motion, status, stage, env, me):
     if keys != 0:
         return keys
     if in_reach(motion, status, env, me):
-        return towards(dx) | (LIGHT | UP if abs(dx) < 1.2 else LIGHT)
+        return LIGHT | UP | towards(dx) if abs(dx) < 1.2 else poke(motion, env, me)
     if abs(dx) < 0.9 and 0.0 < above(motion, env, me) < 2.0 and vulnerable(status, env, other):
         return LIGHT | UP
     keys = fetch(motion, status, stage, env, me, 3.0)
@@ -118,7 +120,7 @@ def defensive_keys(motion, status, env, me):
         return keys
     if in_reach(motion, status, env, me):
         return LIGHT | UP | towards(ahead(motion, env, me))
-    if idle_target(motion, status, env, me):
+    if idle_target(status, env, me):
         return chase(motion, status, env, me)
     spot = own_ground(status, env, me)
     if abs(motion[env, me, X] - spot) > 1.0:
@@ -137,7 +139,7 @@ def kiter_keys(motion, status, stage, env, me):
         return keys
     if threatened(motion, status, env, me, 2.0) and status[env, me, DODGE_WAIT] == 0:
         return DASH
-    if idle_target(motion, status, env, me):
+    if idle_target(status, env, me):
         return poke(motion, env, me) if in_reach(motion, status, env, me) else chase(motion, status, env, me)
     if abs(dx) > 4.5:
         keys = fetch(motion, status, stage, env, me, 2.5)
@@ -160,23 +162,28 @@ def waiting_keys(motion, status, env, me):
 
 
 def parry_keys(motion, status, env, me):
-    """Never strikes first: dodges a blow and strikes back while the other one recovers."""
+    """Dodges or leaps over slow blows and strikes back; has no answer to who walks up and jabs."""
     if come_home(motion, status, env, me) == 0:
         keys = punish(motion, status, env, me)
         if keys != 0:
             return keys
-        if threatened(motion, status, env, me, 3.0) and status[env, me, DODGE_WAIT] == 0:
-            return DASH
+        if threatened(motion, status, env, me, 3.0):
+            return DASH if status[env, me, DODGE_WAIT] == 0 else JUMP
     return waiting_keys(motion, status, env, me)
 
 
 def pounce_keys(motion, status, env, me):
-    """Strikes whoever comes near without a blow of its own under way, and is itself caught by who lunges in from afar."""
+    """Strikes whoever walks up and slips away from quick jabs; has no answer to who lunges at it."""
     if come_home(motion, status, env, me) == 0:
-        hesitates = in_control(status[env, 1 - me, MODE])
-        near = abs(ahead(motion, env, me)) < 2.0 and abs(above(motion, env, me)) < 1.0
-        if near and hesitates and vulnerable(status, env, 1 - me):
+        other = 1 - me
+        slow = slow_move(status, env, other)
+        open_to_it = in_control(status[env, other, MODE]) or (helpless(status, env, other) and not slow)
+        near = abs(ahead(motion, env, me)) < POUNCE_REACH and abs(above(motion, env, me)) < 1.0
+        if near and open_to_it and vulnerable(status, env, other):
             return poke(motion, env, me)
+        jabs = attacking(status[env, other, MODE]) and not slow
+        if near and jabs and status[env, me, DODGE_WAIT] == 0:
+            return DASH
     return waiting_keys(motion, status, env, me)
 
 
@@ -238,7 +245,8 @@ def zoner_keys(motion, status, stage, env, me):
     keys = fetch(motion, status, stage, env, me, 12.0)
     if keys != 0:
         return keys
-    if abs(dx) < 3.0 and in_control(status[env, 1 - me, MODE]) and abs(x) < OUTER - 1.0:
+    idle = idle_target(status, env, me)
+    if abs(dx) < 3.0 and in_control(status[env, 1 - me, MODE]) and abs(x) < OUTER - 1.0 and not idle:
         return walk_to(motion, status, env, me, x - dx)
     return chase(motion, status, env, me)
 
