@@ -43,6 +43,8 @@ PATIENCE = 40  # steps it walks to a place before it chooses another
 # for each kind of converter: what it is worth to take its product, and to feed it
 GET_WORTH = np.array([2.0, 6.0, 8.0, 6.0, 8.0], np.float32)
 PUT_WORTH = np.array([0.0, 5.0, 7.0, 0.0, 10.0], np.float32)
+WORTH_A_LASER = 3  # hearts: a laser costs two batteries and the way to a lasery
+PEACE = 300  # steps in which there is little to rob yet
 DETOUR = 3  # steps it goes aside where the way is blocked
 
 
@@ -196,7 +198,9 @@ def prey_in_view(held, frozen_until, row, column, env, agent, agents, step):
         down, right = abs(row[env, other] - row[env, agent]), abs(column[env, other] - column[env, agent])
         if other == agent or max(down, right) > RADIUS or is_frozen(frozen_until, env, other, step):
             continue
-        loot = float32(held[env, other, BATTERY] + 3 * held[env, other, HEART]) / float32(down + right + 3)
+        if held[env, other, HEART] < WORTH_A_LASER:
+            continue
+        loot = float32(held[env, other, HEART]) / float32(down + right + 3)
         if loot > most:
             best, most = other, loot
     return best
@@ -220,7 +224,7 @@ def raider(
             down, right = row[env, prey] - row[env, agent], column[env, prey] - column[env, agent]
             action_act[env, agent] = aim(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
             return
-    wants = held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER]
+    wants = held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER] and step[env] > PEACE
     action_act[env, agent] = gather(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
         converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour,
