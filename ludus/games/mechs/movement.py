@@ -89,22 +89,19 @@ def move(
     x, y, z = position[env, agent, 0], position[env, agent, 1], position[env, agent, 2]
     speed, stands = fall[env, agent], grounded[env, agent]
     for _ in range(SUBSTEPS):
-        new = geometry.clamp(x + move_x, low, high)
-        if new != x:
-            if not overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new, y, z):
-                x = new
-            elif stands:
+        for axis in range(2):  # along x, then along z: what is stopped slides
+            new_x = geometry.clamp(x + move_x, low, high) if axis == 0 else x
+            new_z = geometry.clamp(z + move_z, low, high) if axis == 1 else z
+            if new_x == x and new_z == z:
+                continue
+            up = y
+            if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new_x, y, new_z):
                 up = float32(int(y + STEP_UP))
-                if up > y and not overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new, up, z):
-                    x, y = new, up
-        new = geometry.clamp(z + move_z, low, high)
-        if new != z:
-            if not overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, x, y, new):
-                z = new
-            elif stands:
-                up = float32(int(y + STEP_UP))
-                if up > y and not overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, x, up, new):
-                    z, y = new, up
+                if not stands or up <= y:
+                    continue
+                if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new_x, up, new_z):
+                    continue
+            x, y, z = new_x, up, new_z
         speed = geometry.clamp(speed + (lift - GRAVITY) * DT, -FASTEST_FALL, FASTEST_RISE)
         new = min(y + speed * DT, float32(height))
         if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, x, new, z):

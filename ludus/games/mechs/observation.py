@@ -20,6 +20,7 @@ from ludus.games.mechs.classes import (
     NUM_CLASSES,
     PACK_SIZE,
     PAINT_SECONDS,
+    PRIMARY,
     SCOUT,
     SECONDARY,
     SMOKE_COOLDOWN,
@@ -28,6 +29,7 @@ from ludus.games.mechs.classes import (
     STEP_SECONDS,
     SUPPRESS_SECONDS,
     TALL,
+    TERTIARY,
 )  # fmt: skip
 from ludus.games.mechs.maps import COARSE, LARGEST_ZONE
 from ludus.games.mechs.match import WON_AT, zone_distance
@@ -288,7 +290,7 @@ def observe_options(
     """Which keys can do anything now, which contacts can be fired at, and whether a missile has a target to lock."""
     what = kind[agent]
     active = able(wreck, down, shut, env, agent)
-    first, second, third, lock = False, False, False, False
+    first, second, third = False, False, False
     mask_target[env, agent, 0] = True
     for slot in range(CONTACTS):
         foe = contact[env, agent, slot]
@@ -298,19 +300,19 @@ def observe_options(
             dx, dy, dz = offset(position, kind, env, agent, foe)
             d = math.sqrt(dx * dx + dy * dy + dz * dz)
             toward, clear = bearing(facing, env, agent, dx, dz), in_line(line, env, agent, foe)
-            is_painted = painted[env, foe] > 0.0
-            first = first or reaches(LOADOUT[what, 0], d, toward, clear, is_painted)
-            second = second or reaches(LOADOUT[what, 1], d, toward, clear, is_painted)
-            third = third or reaches(LOADOUT[what, 2], d, toward, clear, is_painted)
-            lock = lock or (LOADOUT[what, SECONDARY] == MISSILE and reaches(MISSILE, d, toward, clear, is_painted))
+            for gun in range(GUNS):
+                if reaches(LOADOUT[what, gun], d, toward, clear, painted[env, foe] > 0.0):
+                    first = first or gun == PRIMARY
+                    second = second or gun == SECONDARY
+                    third = third or gun == TERTIARY
     soon = STEP_SECONDS - 1e-3
-    mask_primary[env, agent] = first and cooldown[env, agent, 0] < soon
-    mask_secondary[env, agent] = (second and cooldown[env, agent, 1] < soon) or (active and what == SCOUT)
-    mask_tertiary[env, agent] = third and cooldown[env, agent, 2] < soon
+    mask_primary[env, agent] = first and cooldown[env, agent, PRIMARY] < soon
+    mask_secondary[env, agent] = (second and cooldown[env, agent, SECONDARY] < soon) or (active and what == SCOUT)
+    mask_tertiary[env, agent] = third and cooldown[env, agent, TERTIARY] < soon
     mask_special[env, agent] = active and cooldown[env, agent, SPECIAL] < soon
     mask_vent[env, agent] = not wreck[env, agent] and heat[env, agent] > 0.0
     mask_ewar[env, agent] = active and what == SCOUT
-    observation[env, agent, LOCK_AT] = 1.0 if lock else 0.0
+    observation[env, agent, LOCK_AT] = 1.0 if second and LOADOUT[what, SECONDARY] == MISSILE else 0.0
 
 
 PHASES = [
