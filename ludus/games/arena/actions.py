@@ -25,7 +25,7 @@ from ludus.games.arena.world import (
     agent_in,
     converter_in,
     mark,
-)  # fmt: skip
+)
 from ludus.sim import float32, phase, random
 
 ORDER = 21  # stream of randomness

@@ -33,7 +33,7 @@ from ludus.games.arena.world import (
     SWAP,
     TARGETS,
     agent_in,
-)  # fmt: skip
+)
 from ludus.sim import float32, phase, random
 
 GOAL_ROW, GOAL_COLUMN, SIDESTEP = 31, 32, 33  # streams of randomness

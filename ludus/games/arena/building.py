@@ -14,7 +14,7 @@ from ludus.games.arena.world import (
     WALL,
     WORDS,
     mark,
-)  # fmt: skip
+)
 from ludus.sim import phase, random
 
 PLACE, HEADING = 11, 12  # streams of randomness

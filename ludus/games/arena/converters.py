@@ -15,7 +15,7 @@ from ludus.games.arena.world import (
     MINE,
     ORE,
     STORE,
-)  # fmt: skip
+)
 from ludus.sim import phase
 
 

@@ -30,7 +30,7 @@ from ludus.games.arena.world import (
     agent_in,
     converter_in,
     shown,
-)  # fmt: skip
+)
 from ludus.sim import float32, phase
 
 CELL, FEATURE, VALUE = range(3)  # a token

@@ -12,7 +12,7 @@ from ludus.games.arena.world import (
     NOOP,
     NUM_ACTS,
     ORE,
-)  # fmt: skip
+)
 from ludus.sim import float32, phase
 
 
