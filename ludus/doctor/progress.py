@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ludus.doctor.log import Curve, Log
-from ludus.doctor.statistics import certainty, mean, windows
+from ludus.doctor.statistics import Array, Noise, certainty, head, noise, tail, windows
 
 FEWEST_ROWS = 12
 """Four windows of three rows: with less, a rise cannot be told from noise."""
 SURE = 3.0
-"""Standard errors. The best of ten windows beats the first by two or so through luck alone."""
-WOBBLES = 4.0
-"""A rise is several times what one window differs from the next: a moving average drifts by three or so through luck alone."""
+SURE_OF_BEST = 3.5
+"""Standard errors. The first is for the largest of a dozen ways to cut a curve in two, the second for the best window of ten:
+luck alone gets to about 2.5."""
+CUTS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LATE = 0.3
 """A log that starts after this share of its last step saw nothing of the beginning."""
 
@@ -26,8 +26,10 @@ class Progress:
     best: float
     end: float
     best_step: int
-    wobble: float
-    """Median difference between neighbouring windows."""
+    noticeable: float
+    """The smallest rise that would have been told from noise."""
+    fall: float
+    """Standard errors between the best window and the last."""
     learned: bool
     whole: bool
     """Long enough to judge, and the beginning is in it."""
@@ -38,8 +40,8 @@ class Progress:
 
     @property
     def lost(self) -> float:
-        """Share of the gain that is gone at the end: above 1 if the end is worse than the start."""
-        return (self.best - self.end) / self.gain if self.gain > 0 else 0.0
+        """Share of the gain that is gone at the end, as far as it is sure: above 1 if the end is worse than the start."""
+        return (self.best - self.end) / self.gain if self.gain > 0 and self.fall >= SURE else 0.0
 
     @property
     def flat(self) -> bool:
@@ -54,25 +56,34 @@ class Progress:
 def progress(curve: Curve | None) -> Progress:
     """How a curve whose higher values are better has gone. What cannot be judged is neither flat nor learnt."""
     if curve is None or len(curve) < FEWEST_ROWS:
-        return Progress(math.nan, math.nan, math.nan, 0, math.nan, learned=False, whole=False)
-    parts = windows(curve.values)
-    means = np.array([part.mean() for part in parts])
-    at = int(means.argmax())
-    steps = windows(curve.steps)
-    wobble = float(np.median(np.abs(np.diff(means))))
-    gain = float(means[at] - means[0])
-    sure = certainty(mean(parts[0]), mean(parts[at])) >= SURE
-    learned = gain > 0 and (sure or gain >= 2 * WOBBLES * wobble) and gain >= WOBBLES * wobble * (1 - 1e-9)
-    whole = curve.first_step <= LATE * curve.last_step
-    return Progress(float(means[0]), float(means[at]), float(means[-1]), int(steps[at][0]), wobble, learned, whole)
+        return Progress(math.nan, math.nan, math.nan, 0, math.nan, 0.0, learned=False, whole=False)
+    of, parts = noise(curve.values), windows(curve.values)
+    means = [float(part.mean()) for part in parts]
+    at = max(range(len(means)), key=means.__getitem__)
+    return Progress(
+        start=means[0],
+        best=means[at],
+        end=means[-1],
+        best_step=int(windows(curve.steps)[at][0]),
+        noticeable=SURE * math.sqrt(2) * of.error(len(curve) / 2),
+        fall=-certainty(parts[at], parts[-1], of),
+        learned=_rises(curve.values, of) or certainty(parts[0], parts[at], of) >= SURE_OF_BEST,
+        whole=curve.first_step <= LATE * curve.last_step,
+    )
+
+
+def _rises(values: Array, of: Noise) -> bool:
+    """Is the part after some cut surely higher than the part before it, or everything late above everything early?"""
+    if tail(values, 0.3).min() > head(values).max():
+        return True
+    cuts = {max(2, round(share * len(values))) for share in CUTS}
+    return any(certainty(values[:cut], values[cut:], of) >= SURE for cut in cuts)
 
 
 def of_role(log: Log, role: str) -> Progress:
     """The return of a role. Among several learning roles a return says little: the others learn too."""
     judged = progress(log.of(role, "return"))
-    if competitive(log):
-        return Progress(judged.start, judged.best, judged.end, judged.best_step, judged.wobble, judged.learned, whole=False)
-    return judged
+    return dataclasses.replace(judged, whole=False) if competitive(log) else judged
 
 
 def competitive(log: Log) -> bool:

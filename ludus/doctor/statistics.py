@@ -10,34 +10,52 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+STRETCH = 15
+"""Rows over which a trend is taken to be straight; with fewer, slow noise would pass for trend."""
+MOST_ALIKE = 0.97
+"""A moving average over a hundred episodes, written every few, comes close to this."""
+
 
 @dataclass(frozen=True)
-class Mean:
-    value: float
-    error: float
-    """Standard error, with neighbours' resemblance taken into account."""
+class Noise:
+    """What a curve does besides its trend: deviation of a row, and how much a row resembles the one before."""
+
+    deviation: float
+    alike: float
+
+    def error(self, rows: float) -> float:
+        """Standard error of a mean over so many consecutive rows."""
+        effective = max(1.0, rows * (1 - self.alike) / (1 + self.alike))
+        return self.deviation / math.sqrt(effective)
 
 
-def mean(values: Array) -> Mean:
-    """The mean of a stretch of a curve. Rows that repeat their neighbour (a moving average) count for less than one."""
-    n = len(values)
-    if n < 2:
-        return Mean(float(values.mean()) if n else math.nan, math.inf)
-    centred = values - values.mean()
-    variance = float(centred @ centred) / (n - 1)
-    if variance == 0:
-        return Mean(float(values.mean()), 0.0)
-    alike = max(0.0, min(0.95, float(centred[1:] @ centred[:-1]) / float(centred @ centred)))
-    effective = max(1.0, n * (1 - alike) / (1 + alike))
-    return Mean(float(values.mean()), math.sqrt(variance / effective))
+def noise(values: Array) -> Noise:
+    """From differences of rows one and two apart: for noise in which a row resembles the last by r, their variances are
+    2 s^2 (1 - r) and 2 s^2 (1 - r^2), so that their ratio is 1 + r. The trend is taken off stretch by stretch."""
+    if len(values) < 4:
+        return Noise(float(values.std()) if len(values) else 0.0, 0.0)
+    one, two = _around_trend(values[1:] - values[:-1]), _around_trend(values[2:] - values[:-2])
+    if one == 0:
+        return Noise(0.0, 0.0)
+    alike = min(max(two / one - 1, 0.0), MOST_ALIKE)
+    return Noise(math.sqrt(one / (2 * (1 - alike))), alike)
 
 
-def certainty(a: Mean, b: Mean) -> float:
-    """By how many standard errors b lies above a."""
-    error = math.hypot(a.error, b.error)
+def _around_trend(differences: Array) -> float:
+    """Mean square of differences, less what the slope of each stretch explains."""
+    parts = windows(differences, max(1, min(10, len(differences) // STRETCH)))
+    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+    return squares / max(1, len(differences) - len(parts))
+
+
+def certainty(before: Array, after: Array, of: Noise | None = None) -> float:
+    """By how many standard errors the mean of `after` lies above that of `before`. `of`: noise of the whole curve, if known."""
+    of = of or noise(np.concatenate([before, after]))
+    error = math.hypot(of.error(len(before)), of.error(len(after)))
+    rise = float(after.mean() - before.mean())
     if error == 0:
-        return 0.0 if a.value == b.value else math.copysign(math.inf, b.value - a.value)
-    return (b.value - a.value) / error
+        return 0.0 if rise == 0 else math.copysign(math.inf, rise)
+    return rise / error
 
 
 def windows(values: Array, count: int = 10) -> list[Array]:

@@ -43,7 +43,7 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
         if curve is None or len(curve) < 12 or not of_role(log, role).flat or not _choices(curve):
             continue
         first, last = float(np.median(head(curve.values))), float(np.median(tail(curve.values, 0.3)))
-        if last < STILL_RANDOM * max(first, float(np.median(curve.values))):
+        if first < CERTAIN or last < STILL_RANDOM * max(first, float(np.median(curve.values))):
             continue
         coefficient = log.config.get("learn.entropy")
         yield Finding(

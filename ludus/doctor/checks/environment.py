@@ -9,11 +9,13 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
 from ludus.doctor.progress import FEWEST_ROWS, LATE
-from ludus.doctor.statistics import certainty, mean
+from ludus.doctor.statistics import certainty
 
 VERY_SHORT = 2.5
 JUMP = 3.0
 """A policy that learns changes lengths little by little; from one row to the next it takes a change of the game."""
+SIDE = 12
+"""Rows on either side of a jump that have to be steady: single episodes never are, a changed game's means are."""
 ALIKE = 1e-6
 
 
@@ -90,8 +92,8 @@ def game_changed(log: Log) -> Iterator[Finding]:
         at, jump = _largest_jump(lengths.values)
         if jump < JUMP:
             continue
-        before, after = returns.values[max(0, at - 10) : at], returns.values[at : at + 10]
-        if certainty(mean(before), mean(after)) > -3:
+        before, after = returns.values[at - SIDE : at], returns.values[at : at + SIDE]
+        if certainty(before, after) > -3:
             continue  # the return did not suffer: it may well be the policy's own doing
         yield Finding(
             check="game_changed",
@@ -107,10 +109,10 @@ def game_changed(log: Log) -> Iterator[Finding]:
 
 
 def _largest_jump(values: np.ndarray) -> tuple[int, float]:
-    """Where the mean of the next five rows differs most from that of the last five, in ratio, with both sides steady."""
+    """Where the mean of the next rows differs most from that of the last ones, in ratio, with both sides steady."""
     best, where = 1.0, 0
-    for at in range(5, len(values) - 5):
-        a, b = values[at - 5 : at], values[at : at + 5]
+    for at in range(SIDE, len(values) - SIDE):
+        a, b = values[at - SIDE : at], values[at : at + SIDE]
         if a.min() <= 0 or b.min() <= 0 or np.ptp(a) > 0.5 * a.mean() or np.ptp(b) > 0.5 * b.mean():
             continue
         ratio = max(a.mean() / b.mean(), b.mean() / a.mean())

@@ -106,7 +106,7 @@ def module_without_gradient(log: Log) -> Iterator[Finding]:
             for c in log.starting(f"module/{role}/")
             if c.name.endswith("/gradient")
         }
-        silent = [name for name, c in found.items() if float(np.abs(c.values).max()) == 0.0]
+        silent = [n for n, c in found.items() if float(np.abs(c.values).max()) == 0.0 and not _empty(log, role, n)]
         if silent and len(silent) < len(found):
             curve = found[silent[0]]
             yield Finding(
@@ -119,6 +119,12 @@ def module_without_gradient(log: Log) -> Iterator[Finding]:
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )
+
+
+def _empty(log: Log, role: str, module: str) -> bool:
+    """A module without parameters: deviations of a policy that has no continuous action."""
+    weight = log.get(f"module/{role}/{module}/weight")
+    return weight is not None and float(np.abs(weight.values).max()) == 0.0
 
 
 def dead_units(log: Log) -> Iterator[Finding]:

@@ -13,6 +13,8 @@ from ludus.doctor.statistics import windows
 
 ENOUGH_ROWS = 30
 """A shorter log may simply not have got there yet."""
+NOTICEABLE = 0.5
+"""Only if a rise by half would have shown is its absence sure."""
 GONE = 0.8
 HALF = 0.5
 """Share of what was gained that is lost again."""
@@ -34,13 +36,13 @@ def return_flat(log: Log) -> Iterator[Finding]:
         judged, curve = of_role(log, role), log.of(role, "return")
         if curve is None or not judged.flat:
             continue
-        long_enough = len(curve) >= ENOUGH_ROWS
+        long_enough = len(curve) >= ENOUGH_ROWS and judged.noticeable <= NOTICEABLE * abs(judged.start)
         yield Finding(
             check="return_flat",
             severity="critical" if long_enough else "warning",
             cause=f"the return of {role} has not risen since the start: nothing is being learnt",
-            evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; neighbouring tenths differ by "
-            f"{judged.wobble:.3g} anyway ({len(curve)} rows)",
+            evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
+            f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,
             fix="see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller",
             first_step=curve.first_step,
@@ -61,8 +63,6 @@ def return_falls(log: Log) -> Iterator[Finding]:
         judged, curve = of_role(log, role), log.of(role, "return")
         if curve is None or not (judged.whole and judged.learned) or judged.lost < HALF:
             continue
-        if judged.best - judged.end < 2 * judged.wobble:
-            continue  # as far as it goes up and down anyway
         yield Finding(
             check="return_falls",
             severity="critical" if judged.lost >= GONE else "warning",

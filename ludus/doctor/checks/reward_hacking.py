@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import progress
-from ludus.doctor.statistics import certainty, head, mean, tail
+from ludus.doctor.statistics import certainty, head, noise, tail
 
 FELL = -3.0
 
@@ -26,7 +26,7 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
         if not returns.learned or returns.lost > 0.5:
             continue
         goals = [c for c in log.starting(f"goal/{role}/") if len(c) >= 12]
-        judged = {c.name: (progress(c), certainty(mean(head(c.values)), mean(tail(c.values, 0.2)))) for c in goals}
+        judged = {c.name: (progress(c), certainty(head(c.values), tail(c.values, 0.2), noise(c.values))) for c in goals}
         if not judged or any(p.learned and p.lost < 0.5 for p, _ in judged.values()):
             continue
         name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
@@ -52,7 +52,7 @@ def _risen_term(log: Log, role: str) -> str:
     """The reward term that has risen most surely, if terms are logged."""
 
     def rise(curve: Curve) -> float:
-        return certainty(mean(head(curve.values)), mean(tail(curve.values, 0.2)))
+        return certainty(head(curve.values), tail(curve.values, 0.2), noise(curve.values))
 
     risen = [(rise(c), c.name.split("/term/")[1]) for c in log.starting(f"episode/{role}/term/") if len(c) >= 12]
     return max(risen)[1] if risen and max(risen)[0] > 3 else ""

@@ -11,7 +11,8 @@ from ludus.doctor.log import SECONDS, Curve, Log
 from ludus.doctor.statistics import medians
 
 SLOWER = 0.6
-MUCH_SLOWER = 0.3
+SLOWER_UNSPLIT = 0.4
+MUCH_SLOWER = 0.25
 """Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
 GROWTH = 1.5
 STEADY = 0.8
@@ -19,7 +20,8 @@ STEADY = 0.8
 
 
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps per second, over a window, fall and keep falling.
+    """Steps per second, over a window, fall and keep falling. Where all phases slow down alike it is other work on the machine,
+    and only noted.
 
     Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
     pool that is scanned as a whole, memory that starts to swap.
@@ -35,12 +37,16 @@ def slowing_down(log: Log) -> Iterator[Finding]:
     if early <= 0 or late / early > SLOWER or falling < 0.6:
         return
     phase = _grown_phase(log)
+    machine = not phase and bool(log.starting("speed/share/"))  # all phases alike: other work on the machine
+    if not phase and not machine and late / early > SLOWER_UNSPLIT:
+        return
     yield Finding(
         check="slowing_down",
-        severity="critical" if late / early < MUCH_SLOWER and falling >= 0.75 else "warning",
+        severity="info" if machine else "critical" if late / early < MUCH_SLOWER and falling >= 0.75 else "warning",
         cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
-        evidence=f"{early:,.0f} steps a second early, {late:,.0f} now ({late / early:.0%}), falling in {falling:.0%} of the windows",
-        confidence=0.7,
+        evidence=f"{early:,.0f} steps a second early, {late:,.0f} now ({late / early:.0%}), falling in {falling:.0%} of the windows"
+        + ("; all phases alike, so it may be other work on the machine" if machine else ""),
+        confidence=0.3 if machine else 0.7,
         fix=f"look at what '{phase}' keeps between iterations" if phase else "profile an early and a late iteration, and compare",
         first_step=speed.first_step,
         last_step=speed.last_step,

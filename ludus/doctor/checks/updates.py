@@ -35,17 +35,19 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
         kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
         much = float(np.median(kl.values)) if kl is not None and len(kl) >= 5 else 0.0
         share = float(np.median(clip.values)) if clip is not None and len(clip) >= 5 else 0.0
-        if not (much > LARGE_KL or share > MOSTLY_CLIPPED):
+        peak = float(kl.values.max()) if kl is not None else 0.0
+        failing = of_role(log, role).failing
+        if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
             continue
         curve = kl if kl is not None else clip
         assert curve is not None
-        bad = of_role(log, role).failing or much > HUGE_KL
+        bad = failing or much > HUGE_KL
         yield Finding(
             check="updates_too_large",
             severity="critical" if bad else "warning",
             cause=f"updates throw the policy of {role} far from the one that played",
-            evidence=f"median KL {much:.3g} (0.005 to 0.03 is usual), median clip fraction {share:.2f}"
-            + (", and the return has not risen or not stayed" if of_role(log, role).failing else ""),
+            evidence=f"median KL {much:.3g}, largest {peak:.3g} (0.005 to 0.03 is usual), median clip fraction {share:.2f}"
+            + (", and the return has not risen or not stayed" if failing else ""),
             confidence=0.8 if bad else 0.5,
             fix="--learn.learning-rate a tenth of what it is, or --learn.target-kl 0.02",
             first_step=curve.first_step,

@@ -1,0 +1,188 @@
+"""The doctor on logs of real runs: ours and Stable-Baselines3's (make_sb3.py and make_ludus.py beside them say how they were made)."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from ludus.cli import main
+from ludus.doctor.finding import verdict
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
+from ludus.errors import LudusError
+
+LOGS = Path(__file__).parent / "logs"
+HEALTHY = sorted([*LOGS.glob("sb3/healthy*.csv"), *LOGS.glob("ludus/healthy*")])
+
+# log → the checks that must be critical, the first of which must come first
+SICK = {
+    "sb3/sick_ppo_learning_rate_large.csv": ["updates_too_large", "entropy_collapsed"],
+    "sb3/sick_ppo_learning_rate_tiny.csv": ["policy_frozen"],
+    "sb3/sick_ppo_entropy_large.csv": ["entropy_stuck", "return_flat"],
+    "sb3/sick_ppo_gamma_zero.csv": ["return_flat"],
+    "sb3/sick_ppo_no_reward_seen.csv": ["reward_never_met"],
+    "sb3/sick_ppo_entropy_bonus_continuous.csv": ["entropy_rising"],
+    "sb3/sick_a2c_learning_rate_large.csv": ["entropy_collapsed"],
+    "sb3/sick_dqn_diverges.csv": ["value_loss_grows"],
+    "sb3/sick_dqn_no_exploration.csv": ["reward_never_met", "exploration_spent"],
+    "ludus/sick_near_pays": ["return_without_goal"],
+    "ludus/sick_learning_rate": ["updates_too_large"],
+    "ludus/sick_entropy": ["entropy_stuck"],
+}
+
+
+@pytest.mark.parametrize("path", HEALTHY, ids=lambda p: p.stem)
+def test_healthy_runs_are_ok(path):
+    found = examine(read_log(path))
+    assert verdict(found) == "ok", [f.check for f in found]
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_sick_runs_are_named(name):
+    critical = [f.check for f in examine(read_log(LOGS / name)) if f.severity == "critical"]
+    assert critical[0] == SICK[name][0] and set(SICK[name]) <= set(critical), critical
+
+
+def test_a_goal_column_shows_that_the_reward_has_the_wrong_sign():
+    """CartPole with its reward negated: the return rises because poles fall sooner."""
+    path = LOGS / "sb3/sick_ppo_reward_flipped.csv"
+    assert "return_without_goal" not in [f.check for f in examine(read_log(path))]
+    found = examine(read_log(path, {"goal": "rollout/ep_len_mean"}))
+    assert found[0].check == "return_without_goal" and found[0].severity == "critical"
+
+
+# -- other formats and names, from the same data ------------------------------------------------------------------------
+
+CLEANRL = {
+    "rollout/ep_rew_mean": "charts/episodic_return",
+    "rollout/ep_len_mean": "charts/episodic_length",
+    "train/learning_rate": "charts/learning_rate",
+    "train/value_loss": "losses/value_loss",
+    "train/policy_gradient_loss": "losses/policy_loss",
+    "train/approx_kl": "losses/approx_kl",
+    "train/clip_fraction": "losses/clipfrac",
+    "train/explained_variance": "losses/explained_variance",
+}
+
+
+def rows_of(name: str) -> list[dict[str, float]]:
+    with open(LOGS / "sb3" / name) as file:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+
+
+def checks_of(log) -> list[str]:
+    return [f.check for f in examine(log) if f.severity == "critical"]
+
+
+def test_tensorboard_events_with_names_of_cleanrl(tmp_path):
+    """Written by TensorBoard's own writer, read by our few lines."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    writer = EventFileWriter(str(tmp_path))
+    for i, row in enumerate(rows_of("sick_ppo_learning_rate_tiny.csv")):
+        values = [Summary.Value(tag=CLEANRL[k], simple_value=v) for k, v in row.items() if k in CLEANRL]
+        if "train/entropy_loss" in row:
+            values.append(Summary.Value(tag="losses/entropy", simple_value=-row["train/entropy_loss"]))
+        writer.add_event(Event(wall_time=100.0 + i, step=int(row["time/total_timesteps"]), summary=Summary(value=values)))
+    writer.close()
+    log = read_log(tmp_path)
+    curve = log.get("ppo/agent/entropy")
+    assert curve is not None and curve.values[0] == pytest.approx(0.6931, abs=1e-3) and curve.last_step == 25_088
+    clock = log.get("progress/seconds")
+    assert clock is not None and clock.values[-1] == 48.0
+    assert checks_of(log)[0] == "policy_frozen"
+    events = next(tmp_path.glob("*tfevents*"))
+    events.write_bytes(events.read_bytes()[:-25])  # a run that was killed
+    assert checks_of(read_log(events))[0] == "policy_frozen"
+
+
+@pytest.mark.parametrize("new", [False, True], ids=["old names", "new names"])
+def test_result_json_with_names_of_rllib(tmp_path, new):
+    lines = []
+    for row in rows_of("sick_ppo_learning_rate_tiny.csv"):
+        learner = {
+            "entropy": -row.get("train/entropy_loss", float("nan")),
+            "mean_kl_loss" if new else "kl": row.get("train/approx_kl", float("nan")),
+            "vf_loss": row.get("train/value_loss", float("nan")),
+        }
+        lines.append(
+            {"env_runners": {"episode_return_mean": row["rollout/ep_rew_mean"]}, "learners": {"default_policy": learner},
+             "num_env_steps_sampled_lifetime": row["time/total_timesteps"]}
+            if new
+            else {"episode_reward_mean": row["rollout/ep_rew_mean"], "timesteps_total": row["time/total_timesteps"],
+                  "info": {"learner": {"default_policy": {"learner_stats": learner}}}}
+        )  # fmt: skip
+    lines = lines[1:]  # the first row has no update yet
+    (tmp_path / "result.json").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    log = read_log(tmp_path)
+    assert log.roles() == ["agent"] and checks_of(log)[0] == "policy_frozen"
+
+
+def test_names_of_ones_own_need_columns(tmp_path):
+    rows = rows_of("sick_ppo_entropy_large.csv")[1:]
+    lines = ["when;how_good;doubt"]
+    lines += [f"{r['time/total_timesteps']};{r['rollout/ep_rew_mean']};{-r['train/entropy_loss']}" for r in rows]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines) + "\n")
+    found = examine(read_log(path))
+    assert verdict(found) == "ok" and "when, how_good, doubt" in found[0].evidence
+    columns = {"steps": "when", "return": "how_good", "entropy": "doubt"}
+    assert checks_of(read_log(path, columns))[0] == "entropy_stuck"
+    with pytest.raises(LudusError, match="no column 'how_god': did you mean 'how_good'"):
+        read_log(path, {"return": "how_god"})
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_cut_off_in_the_middle_of_a_line(tmp_path):
+    source = (LOGS / "ludus/sick_entropy/metrics.jsonl").read_text()
+    (tmp_path / "metrics.jsonl").write_text(source[:-200])
+    found = examine(read_log(tmp_path))
+    notes = next(f for f in found if f.check == "not_seen").evidence
+    assert "1 line(s) cut off" in notes and "config.json is missing" in notes and "diagnostics.jsonl" in notes
+    assert found[0].check == "entropy_stuck"
+
+
+def test_a_csv_that_is_still_being_written(tmp_path):
+    path = tmp_path / "progress.csv"
+    path.write_text((LOGS / "sb3/healthy_ppo_acrobot.csv").read_text()[:-30])
+    found = examine(read_log(tmp_path))
+    assert verdict(found) == "ok" and "cut off" in found[0].evidence
+
+
+def test_a_run_without_metrics_says_so(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    found = examine(read_log(tmp_path))
+    assert [f.check for f in found] == ["not_seen"] and "no iteration was finished" in found[0].evidence
+
+
+def test_an_empty_table(tmp_path):
+    (tmp_path / "progress.csv").write_text("")
+    assert "empty" in examine(read_log(tmp_path))[0].evidence
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(LudusError, match="there is nothing at"):
+        read_log(tmp_path / "nowhere")
+    with pytest.raises(LudusError, match="holds no log"):
+        read_log(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ([str(LOGS / "sb3/sick_ppo_gamma_zero.csv"), "--json"], 1),
+        ([str(LOGS / "sb3/healthy_ppo_acrobot.csv")], 0),
+        ([str(LOGS / "sb3/sick_ppo_reward_flipped.csv"), "--columns", "goal=rollout/ep_len_mean"], 1),
+        ([str(LOGS / "sb3/healthy_ppo_acrobot.csv"), "--columns", "goal"], 2),
+        (["/no/such/log"], 2),
+    ],
+)
+def test_exit_status(arguments, status, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["doctor", "run", *arguments])
+    assert int(stop.value.code or 0) == status
