@@ -192,8 +192,8 @@ def _csv_rows(path: Path) -> tuple[list[dict[str, Any]], str]:
     names = [n.strip() for n in table[0]]
     whole = [row for row in table[1:] if len(row) == len(names)]
     note = f"{path.name}: {len(table) - 1 - len(whole)} row(s) cut off, left out" if len(whole) < len(table) - 1 else ""
-    if whole and not text.endswith("\n"):
-        whole, note = whole[:-1], f"{path.name} is still being written: its last row was left out"
+    if whole and not text.endswith("\n") and whole[-1] is table[-1]:
+        whole, note = whole[:-1], f"{path.name} is still being written: its last row, perhaps cut off, was left out"
     return [dict(zip(names, row, strict=True)) for row in whole], note
 
 

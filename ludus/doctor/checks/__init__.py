@@ -17,8 +17,8 @@ Check = Callable[[Log], Iterable[Finding]]
 FAMILIES = (
     "gradients",
     "environment",
-    "value",
     "updates",
+    "value",
     "entropy",
     "exploration",
     "reward_hacking",

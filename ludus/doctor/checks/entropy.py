@@ -13,6 +13,9 @@ from ludus.doctor.statistics import head, medians, tail
 
 STILL_RANDOM = 0.97
 """Share of the first entropy. A policy that learns anything is below 0.95 after a few updates that matter."""
+AS_RANDOM_AS_EVER = 0.99
+LITTLE = 0.5
+"""Share of the first return: a rise that small may be the short episodes that a run's first rows are made of."""
 DECIDED = 0.05
 """Share of the first entropy below which hardly an action is tried any more."""
 CERTAIN = 0.01
@@ -31,7 +34,7 @@ def _choices(curve: Curve) -> bool:
 
 
 def entropy_stuck(log: Log) -> Iterator[Finding]:
-    """The policy is as random as on the first day, and the return has not risen.
+    """The policy is as random as on the first day, and the return has not risen, or hardly.
 
     The entropy bonus outweighs the reward, or nothing else pushes: rewards too small or too rare, advantages that vanish.
 
@@ -40,17 +43,20 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
     """
     for role in log.roles():
         curve = log.of(role, "entropy")
-        if curve is None or len(curve) < 12 or not of_role(log, role).flat or not _choices(curve):
+        if curve is None or len(curve) < 12 or log.of(role, "std") is not None or not _choices(curve):
             continue
         first, last = float(np.median(head(curve.values))), float(np.median(tail(curve.values, 0.3)))
-        if first < CERTAIN or last < STILL_RANDOM * max(first, float(np.median(curve.values))):
+        judged = of_role(log, role)
+        little = judged.whole and judged.gain < LITTLE * abs(judged.start)
+        limit = STILL_RANDOM if judged.flat else AS_RANDOM_AS_EVER if little else 2.0
+        if first < CERTAIN or last < limit * max(first, float(np.median(curve.values))):
             continue
         coefficient = log.config.get("learn.entropy")
         yield Finding(
             check="entropy_stuck",
             severity="critical",
             cause=f"the policy of {role} stays as random as it began",
-            evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has not risen",
+            evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has hardly risen",
             confidence=0.75,
             fix=f"lower the entropy coefficient{f' (now {coefficient})' if coefficient else ''}: --learn.entropy 0.01, or 0",
             first_step=curve.first_step,

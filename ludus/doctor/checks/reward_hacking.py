@@ -30,7 +30,7 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
         if not judged or any(p.learned and p.lost < 0.5 for p, _ in judged.values()):
             continue
         name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
-        if goal.start > 0.9 and goal.end > 0.9:
+        if 0.9 < min(goal.start, goal.end) <= goal.best <= 1.0:
             continue  # a share that is full already cannot rise
         fell = sure < FELL and goal.end < goal.start
         term = _risen_term(log, role)

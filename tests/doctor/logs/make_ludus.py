@@ -1,0 +1,56 @@
+"""Makes the logs in ludus/: python tests/doctor/logs/make_ludus.py [NAME …]. Each is a short real run, kept with five digits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent / "ludus"
+BULKY = ("action/", "eval/self", "eval/bot:still", "eval/bot:random")
+CART, PURSUIT = "gym:CartPole-v1", "pursuit"
+
+# name → recipe and options; names of healthy runs start with "healthy".
+RUNS: dict[str, list[str]] = {
+    "healthy_cartpole": [CART, "--train.total-agent-steps", "60000"],
+    "healthy_cartpole_seed": [CART, "--train.total-agent-steps", "40000", "--seed", "5"],
+    "healthy_pursuit": [PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000"],
+    "sick_near_pays": [
+        PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000", "--game.reward.near", "1", "--game.reward.catch", "0.1",
+    ],
+    "sick_learning_rate": [CART, "--train.total-agent-steps", "40000", "--learn.learning-rate", "1"],
+    "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
+}  # fmt: skip
+
+
+def shortened(value: Any) -> Any:
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def keep(run: Path, name: str) -> None:
+    """Copies what the doctor reads, without the bulk that these examples do not need."""
+    target = HERE / name
+    target.mkdir(parents=True, exist_ok=True)
+    for log in ("metrics.jsonl", "diagnostics.jsonl"):
+        rows = [json.loads(line) for line in (run / log).read_text().splitlines()]
+        rows = [{k: v for k, v in row.items() if not (k.startswith(BULKY) or k.endswith("/update_ratio"))} for row in rows]
+        (target / log).write_text("".join(json.dumps({k: shortened(v) for k, v in row.items()}) + "\n" for row in rows))
+    values = json.loads((run / "config.json").read_text())["values"]
+    (target / "config.json").write_text(json.dumps({"values": values}, indent=1) + "\n")
+
+
+def main() -> None:
+    for name in sys.argv[1:] or RUNS:
+        run = Path(tempfile.mkdtemp()) / "run"
+        options = ["--run", str(run), "--train.threads", "1", "--quiet"]
+        subprocess.run([sys.executable, "-m", "ludus", "train", *RUNS[name], *options], check=True)
+        keep(run, name)
+        shutil.rmtree(run.parent)
+
+
+if __name__ == "__main__":
+    main()
