@@ -2,7 +2,8 @@
 
 python benchmarks/brawl_bots.py [--matches 400] [--bots based aggressive …] [--seed 1000] [--set knockback=0.12 …]
 
-Every cell is the win rate of the row's bot over the column's, in percent with a 95% interval; draws are apart, and no wins.
+Two tables: the share of matches in which the row's bot beats the column's, and that of draws (which are no wins), in
+percent with half the width of a 95% interval.
 """
 
 import argparse
@@ -40,27 +41,27 @@ def interval(successes: float, count: int) -> float:
     return 1.96 * ((p * (1 - p) + z2 / (4 * count)) / count) ** 0.5 / (1 + z2 / count)
 
 
+def table(title: str, bots: list[str], rates: np.ndarray, matches: int) -> None:
+    print(f"\n{title:11}" + "".join(f"{name[:7]:>8}" for name in bots))
+    for name, row in zip(bots, rates, strict=True):
+        cells = [f"{100 * rate:.0f}±{100 * interval(rate * matches, matches):.0f}" for rate in row]
+        print(f"{name:11}" + "".join(f"{cell:>8}" for cell in cells))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matches", type=int, default=400)
     parser.add_argument("--bots", nargs="*", default=BOTS)
     parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--draws", action="store_true", help="print draws instead of wins")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters")
     options = parser.parse_args()
     overrides = {name: float(value) for name, value in (pair.split("=") for pair in options.set)}
-    print(
-        f"{options.matches} matches a cell, seed {options.seed}, % {'drawn' if options.draws else 'won'} by the row {overrides or ''}"
-    )
-    print(f"{'':12}" + "".join(f"{name[:9]:>11}" for name in options.bots) + f"{'steps':>8}")
-    for first in options.bots:
-        cells, steps = [], []
-        for second in options.bots:
-            rows = play(first, second, options.matches, overrides, options.seed)
-            count = float(rows[:, 1 if options.draws else 0].sum())
-            cells.append(f"{100 * count / len(rows):6.1f} ±{100 * interval(count, len(rows)):3.0f}")
-            steps.append(rows[:, 4].mean())
-        print(f"{first:12}" + "".join(f"{cell:>11}" for cell in cells) + f"{np.mean(steps):8.0f}", flush=True)
+    bots = options.bots
+    rows = [[play(a, b, options.matches, overrides, options.seed).mean(0) for b in bots] for a in bots]
+    results = np.array(rows)
+    print(f"{options.matches} matches a cell, seed {options.seed}, {results[..., 4].mean():.0f} steps a match {overrides or ''}")
+    table("% won", bots, results[..., 0], options.matches)
+    table("% drawn", bots, results[..., 1], options.matches)
 
 
 if __name__ == "__main__":
