@@ -17,6 +17,7 @@ DIRECTIONS = 16
 LOOK_AHEAD = 1.6  # metres
 SETTLED = 0.5  # of the zone's radius: near enough to its middle
 STAND_OFF, HEAVY_STAND_OFF = 5.0, 9.0  # metres a hunter keeps from its prey
+SLOW = 1.0  # metres a second: a mech that wants to move and is slower is stuck
 COOL, TOO_HOT = 0.5, 0.8  # of the heat cap: where a bot vents without and with foes about
 
 WRITES = (
@@ -70,7 +71,7 @@ def steer(bank_stand, bank_floor, position, env, agent, chart, world, per_team, 
 def downhill(bank_distance, position, env, agent, chart, world, per_team):
     """The direction in which the way to the zone gets shortest."""
     x, z = position[env, agent, 0], position[env, agent, 2]
-    best, best_x, best_z = float32(1e9), float32(0.0), float32(0.0)
+    best, best_x, best_z = float32(1e9), 0.0, 0.0
     for k in range(DIRECTIONS):
         angle = (float32(k) / float32(DIRECTIONS) + (0.0 if agent < per_team else 0.5)) * 2.0 * math.pi
         dx, dz = math.cos(angle), math.sin(angle)
@@ -86,8 +87,10 @@ def downhill(bank_distance, position, env, agent, chart, world, per_team):
     return best_x, best_z
 
 
-def walk(yaw, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z):
-    """Moves along (go_x, go_z), of length at most 1, while turning to look along (view_x, view_z)."""
+def walk(
+    yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z
+):  # fmt: skip
+    """Moves along (go_x, go_z), of length at most 1, while turning to look along (view_x, view_z). Uses jets where stuck."""
     most = TURN[kind[agent]] * STEP_SECONDS
     turn = geometry.clamp(geometry.wrap_angle(math.atan2(view_z, view_x) - yaw[env, agent]) / most, -1.0, 1.0)
     angle = yaw[env, agent] + turn * most
@@ -95,7 +98,8 @@ def walk(yaw, kind, env, agent, action_forward, action_strafe, action_vertical, 
     action_turn[env, agent] = turn
     action_forward[env, agent] = geometry.clamp(go_x * ahead_x + go_z * ahead_z, -1.0, 1.0)
     action_strafe[env, agent] = geometry.clamp(go_z * ahead_x - go_x * ahead_z, -1.0, 1.0)
-    action_vertical[env, agent] = 0.0
+    stuck = abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) < SLOW and (go_x != 0.0 or go_z != 0.0)
+    action_vertical[env, agent] = 1.0 if stuck else 0.0
 
 
 def affordable(heat, kind, env, agent, gun):
@@ -138,7 +142,7 @@ def look_at(position, contact, env, agent, slot, view_x, view_z):
 
 @phase(lanes="agents", writes=WRITES)
 def objective(
-    env, agent, world, per_team, message, kind, chart, position, yaw, heat, contact, line, bank_zone, bank_distance,
+    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
     mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical, action_turn, action_primary,
     action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target, action_message,
 ):  # fmt: skip
@@ -149,7 +153,7 @@ def objective(
     view_x, view_z = look_at(position, contact, env, agent, slot, go_x, go_z)
     if zone_distance(bank_zone, position, env, agent, here) < SETTLED * bank_zone[here, 2]:
         go_x, go_z = float32(0.0), float32(0.0)
-    walk(yaw, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
     fight(
         env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
         action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
@@ -158,7 +162,7 @@ def objective(
 
 @phase(lanes="agents", writes=WRITES)
 def hunter(
-    env, agent, world, per_team, message, kind, chart, position, yaw, heat, contact, line, bank_zone, bank_distance,
+    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
     bank_stand, bank_floor, mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical,
     action_turn, action_primary, action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target,
     action_message,
@@ -179,7 +183,7 @@ def hunter(
             corner = float32(world) if agent < per_team else float32(0.0)
             view_x, view_z, _ = towards(position, env, agent, corner, corner)
             go_x, go_z = float32(0.0), float32(0.0)
-    walk(yaw, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
     fight(
         env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
         action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
@@ -188,7 +192,7 @@ def hunter(
 
 @phase(lanes="agents", writes=WRITES)
 def defender(
-    env, agent, world, per_team, message, kind, chart, position, yaw, heat, contact, line, bank_zone, bank_distance,
+    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
     mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical, action_turn, action_primary,
     action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target, action_message,
 ):  # fmt: skip
@@ -202,7 +206,7 @@ def defender(
         go_x, go_z = downhill(bank_distance, position, env, agent, here, world, per_team)
         view_x, view_z = go_x, go_z
     view_x, view_z = look_at(position, contact, env, agent, slot, view_x, view_z)
-    walk(yaw, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
     fight(
         env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
         action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,

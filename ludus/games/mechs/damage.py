@@ -159,7 +159,7 @@ def tend(
         stability[env, agent] = 0.0
         down[env, agent] = DOWN_SECONDS
     else:
-        steady = float32(1.0)
+        steady = 1.0
         if legs[env, agent] <= 0.0:
             steady -= LEGGED_SHARE
         if abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) > 0.5:

@@ -225,23 +225,29 @@ def build(
         bank_ground[chart, x, z] = ground
 
 
-@phase(lanes=("maps", "world"), writes="bank_stand")
-def level(env, chart, x, world, bank_solid, bank_stand):
-    """How high the widest mech stands over each column: on the highest voxel around it."""
+def top_of(mask):
+    """The layer above the highest voxel."""
+    top = 0
+    while mask >> top:
+        top += 1
+    return top
+
+
+@phase(lanes=("maps", "world"), writes=("bank_top", "bank_stand"))
+def level(env, chart, x, world, bank_solid, bank_top, bank_stand):
+    """How high each column is, and how high the widest mech stands over it: on the highest voxel around."""
     for z in range(world):
         every = 0
         for i in range(max(x - WIDEST, 0), min(x + WIDEST + 1, world)):
             for j in range(max(z - WIDEST, 0), min(z + WIDEST + 1, world)):
                 every |= bank_solid[chart, i, j]
-        top = 0
-        while every >> top:
-            top += 1
-        bank_stand[chart, x, z] = top
+        bank_top[chart, x, z] = top_of(bank_solid[chart, x, z])
+        bank_stand[chart, x, z] = top_of(every)
 
 
 @phase(lanes="maps", writes=("bank_distance", "bank_queue"))
-def route(env, chart, world, bank_floor, bank_stand, bank_distance, bank_queue):
-    """Columns to walk from the zone's middle, by steps that every mech can take both ways and not through lava."""
+def route(env, chart, world, bank_floor, bank_top, bank_stand, bank_distance, bank_queue):
+    """Columns to walk from the zone's middle, by steps that wide and narrow mechs can take both ways and not through lava."""
     for x in range(world):
         for z in range(world):
             bank_distance[chart, x, z] = UNREACHED
@@ -261,7 +267,8 @@ def route(env, chart, world, bank_floor, bank_stand, bank_distance, bank_queue):
             if nx < 0 or nz < 0 or nx >= world or nz >= world or bank_distance[chart, nx, nz] != UNREACHED:
                 continue
             climb = int(bank_stand[chart, nx, nz]) - int(bank_stand[chart, x, z])
-            if abs(climb) <= 1 and bank_floor[chart, nx, nz] != MOLTEN:
+            rise_here = int(bank_top[chart, nx, nz]) - int(bank_top[chart, x, z])
+            if abs(climb) <= 1 and abs(rise_here) <= 1 and bank_floor[chart, nx, nz] != MOLTEN:
                 bank_distance[chart, nx, nz] = bank_distance[chart, x, z] + 1
                 bank_queue[chart, tail // world, tail % world] = nx * world + nz
                 tail += 1

@@ -45,14 +45,14 @@ def judge(
     env, agents, per_team, step, max_steps, kind, wreck, hp, chart, position, bank_zone, score, tick, left, terminated, outcome
 ):  # fmt: skip
     """The heavier team in the zone scores by its margin. Half the episode's seconds win, or elimination, or more at the end."""
-    tons_0, tons_1, hp_0, hp_1 = float32(0.0), float32(0.0), float32(0.0), float32(0.0)
+    tons_0, tons_1, hp_0, hp_1 = 0.0, 0.0, 0.0, 0.0
     left[env, 0] = 0
     left[env, 1] = 0
     for agent in range(agents):
         if wreck[env, agent]:
             continue
         inside = zone_distance(bank_zone, position, env, agent, chart[env]) <= bank_zone[chart[env], 2]
-        tons = TONS[kind[agent]] if inside else float32(0.0)
+        tons = TONS[kind[agent]] if inside else 0.0
         if agent < per_team:
             left[env, 0] += 1
             hp_0 += hp[env, agent]
@@ -72,7 +72,7 @@ def judge(
     terminated[env] = eliminated or by_score or step[env] >= max_steps[env]
     if not terminated[env]:
         return
-    lead = float32(left[env, 0] - left[env, 1]) if eliminated else float32(0.0)
+    lead = float32(left[env, 0] - left[env, 1]) if eliminated else 0.0
     if lead == 0.0:  # nobody is left, or both teams are
         lead = score[env, 0] - score[env, 1]
         if abs(lead) < 1e-3:

@@ -56,6 +56,7 @@ GAME = Game(
         bank_strength=u8("maps", "world", "world", shared=True),
         bank_floor=u8("maps", "world", "world", shared=True),
         bank_ground=i8("maps", "world", "world", shared=True),
+        bank_top=i8("maps", "world", "world", shared=True),
         bank_stand=i8("maps", "world", "world", shared=True),
         bank_distance=i16("maps", "world", "world", shared=True),
         bank_queue=i32("maps", "world", "world", shared=True),

@@ -151,7 +151,7 @@ def fire(
     if wreck[env, agent]:
         return
     ready = able(wreck, down, shut, env, agent) and foe != NOBODY and action_vent[env, agent] == 0
-    dx, dy, dz, distance, toward = float32(0.0), float32(0.0), float32(0.0), float32(0.0), float32(0.0)
+    dx, dy, dz, distance, toward = 0.0, 0.0, 0.0, 0.0, 0.0
     if ready:
         dx, dy, dz = offset(position, kind, env, agent, foe)
         distance = math.sqrt(dx * dx + dy * dy + dz * dz)
