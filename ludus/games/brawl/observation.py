@@ -5,7 +5,7 @@ symmetric, so the sign of the mirror is observed too.
 """
 
 from ludus.games.brawl import moves
-from ludus.games.brawl.combat import EDGE_X, EDGE_Y, OUT_FRAMES
+from ludus.games.brawl.combat import EDGE_X, EDGE_Y, OUT_FRAMES, RETURN_SAFE
 from ludus.games.brawl.movement import (
     AIR_JUMPS,
     DODGE_GAP_AIR,
@@ -113,7 +113,7 @@ def describe(observation, motion, status, env, agent, who, at, mirror, stocks):
     observation[env, agent, rest + 6] = done
     for weapon in range(3):
         observation[env, agent, rest + 7 + weapon] = yes(status[env, who, WEAPON] == weapon)
-    observation[env, agent, rest + 10] = float32(status[env, who, SAFE]) / 30.0
+    observation[env, agent, rest + 10] = float32(status[env, who, SAFE]) / float32(RETURN_SAFE)
     observation[env, agent, rest + 11] = float32(status[env, who, TIMER]) / float32(OUT_FRAMES)
 
 
