@@ -17,13 +17,14 @@ FAMILY = {
 PLAIN = {
     "steps": "progress/agent_steps", "seconds": "progress/seconds", "episodes": "progress/episodes",
     "speed": "speed/agent_steps_per_s", "memory": "memory/resident_mb", "eval_return": "eval/self/agent/return",
+    "speed_average": "speed/average", "ram_percent": "memory/ram_percent",
 }  # fmt: skip
 
 # Stable-Baselines3, CleanRL, RLlib (old and new API stack; POLICY is captured as the role). A minus sign: theirs is negated.
 KNOWN: list[tuple[str, str]] = [
     # Stable-Baselines3
     (r"time/total_timesteps", "steps"), (r"time/total timesteps", "steps"), (r"time/time_elapsed", "seconds"),
-    (r"time/episodes", "episodes"), (r"rollout/ep_rew_mean", "return"), (r"rollout/ep_len_mean", "length"),
+    (r"time/fps", "speed_average"), (r"time/episodes", "episodes"), (r"rollout/ep_rew_mean", "return"), (r"rollout/ep_len_mean", "length"),
     (r"rollout/success_rate", "goal"), (r"rollout/exploration_rate", "epsilon"), (r"eval/mean_reward", "eval_return"),
     (r"train/entropy_loss", "-entropy"), (r"train/approx_kl", "approx_kl"), (r"train/kl_divergence_loss", "approx_kl"),
     (r"train/clip_fraction", "clip_fraction"), (r"train/explained_variance", "explained_variance"),
@@ -36,7 +37,7 @@ KNOWN: list[tuple[str, str]] = [
     (r"losses/policy_loss", "policy_loss"), (r"losses/entropy", "entropy"), (r"losses/approx_kl", "approx_kl"),
     (r"losses/clipfrac", "clip_fraction"), (r"losses/explained_variance", "explained_variance"), (r"losses/td_loss", "loss"),
     (r"losses/qf_loss", "loss"), (r"losses/loss", "loss"), (r"losses/q_values", "q_mean"), (r"losses/qf1_values", "q_mean"),
-    (r"losses/actor_loss", "policy_loss"), (r"losses/grad_norm", "grad_norm"),
+    (r"charts/SPS", "speed_average"), (r"losses/actor_loss", "policy_loss"), (r"losses/grad_norm", "grad_norm"),
     # RLlib
     (r"num_env_steps_sampled_lifetime", "steps"), (r"timesteps_total", "steps"), (r"num_env_steps_sampled", "steps"),
     (r"env_runners/num_env_steps_sampled_lifetime", "steps"), (r"time_total_s", "seconds"), (r"episodes_total", "episodes"),
@@ -58,8 +59,8 @@ KNOWN: list[tuple[str, str]] = [
 
 # What people call things in logs of their own: the last part of a name, without separators.
 COMMON = {
-    "steps": ("step", "steps", "totalsteps", "timestep", "timesteps", "totaltimesteps", "envsteps", "agentsteps", "frames", "frame", "globalstep"),
-    "seconds": ("seconds", "timeelapsed", "elapsed", "walltime", "t", "timetotals"),
+    "steps": ("step", "steps", "totalsteps", "timestep", "timesteps", "totaltimesteps", "envsteps", "agentsteps", "frames", "frame", "globalstep", "totalenvinteracts", "numsteps"),
+    "seconds": ("seconds", "timeelapsed", "elapsed", "walltime", "t", "timetotals", "time"),
     "episodes": ("episode", "episodes"),
     "return": ("return", "returns", "reward", "rewards", "meanreward", "meanreturn", "rewardmean", "returnmean", "episodereward", "episodereturn",
                "episodicreturn", "avgreward", "avgreturn", "averagereward", "eprewmean", "epreturn", "epret", "score", "r", "episoderewardmean",
@@ -76,12 +77,13 @@ COMMON = {
     "loss": ("loss", "tdloss", "qloss", "totalloss"),
     "grad_norm": ("gradnorm", "gradientnorm", "gradgnorm"),
     "lr": ("lr", "learningrate"),
-    "q_mean": ("q", "qmean", "meanq", "qvalues", "qvalue", "avgq", "qvals"),
+    "q_mean": ("q", "qmean", "meanq", "qvalues", "qvalue", "avgq", "qvals", "averageqvals", "averageq1vals", "q1vals"),
     "q_max": ("qmax", "maxq"),
     "q_min": ("qmin", "minq"),
     "epsilon": ("epsilon", "eps", "explorationrate"),
     "std": ("std", "policystd", "actionstd"),
-    "speed": ("fpswindow", "spswindow", "stepspersecond"),
+    "speed": ("stepspersecond", "agentstepspers", "stepspers"),
+    "speed_average": ("fps", "sps"),
     "memory": ("residentmb", "rssmb", "memorymb", "rss"),
     "eval_return": ("evalreturn", "evalreward", "testreturn"),
 }  # fmt: skip

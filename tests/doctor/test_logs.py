@@ -26,6 +26,7 @@ SICK = {
     "sb3/sick_a2c_learning_rate_large.csv": ["entropy_collapsed"],
     "sb3/sick_dqn_diverges.csv": ["value_loss_grows"],
     "sb3/sick_dqn_no_exploration.csv": ["reward_never_met", "exploration_spent"],
+    "sb3/sick_dqn_reward_nan.csv": ["not_finite"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_learning_rate": ["updates_too_large"],
     "ludus/sick_entropy": ["entropy_stuck"],

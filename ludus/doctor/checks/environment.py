@@ -51,6 +51,31 @@ def reward_never_met(log: Log) -> Iterator[Finding]:
         )
 
 
+def return_not_a_number(log: Log) -> Iterator[Finding]:
+    """The mean return is written as NaN after it had been a number.
+
+    A reward was NaN or infinite (a division by zero in the game), or no episode ended in that iteration and the library
+    writes NaN for an empty mean.
+
+    Check rewards for NaN where they are made. If episodes are longer than an iteration, average over more of them.
+    """
+    for role in log.roles():
+        name = f"episode/{role}/return"
+        curve, since = log.get(name), log.not_finite.get(name)
+        if log.ours or since is None or curve is None or since <= curve.first_step:
+            continue  # ours leave a mean of nothing out; before the first episode ends there is nothing to average
+        yield Finding(
+            check="return_not_a_number",
+            severity="warning",
+            cause=f"the return of {role} is not a number: a reward was NaN, or no episode ended",
+            evidence=f"first at step {since:,}, after {int((curve.steps < since).sum())} rows with a number",
+            confidence=0.6,
+            fix="check rewards for NaN where they are made",
+            first_step=since,
+            last_step=log.steps,
+        )
+
+
 def episodes_too_short(log: Log) -> Iterator[Finding]:
     """Episodes last two steps or less.
 
@@ -152,4 +177,4 @@ def observations_broken(log: Log) -> Iterator[Finding]:
             )
 
 
-CHECKS = (observations_broken, reward_never_met, episodes_too_short, game_changed)
+CHECKS = (observations_broken, return_not_a_number, reward_never_met, episodes_too_short, game_changed)

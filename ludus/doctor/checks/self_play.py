@@ -8,6 +8,7 @@ from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import progress
 
+FEWEST_EVALUATIONS = 5
 FULL = 0.95
 ONE_SIDED = 0.9
 """Share of the games: a side that loses nine in ten learns little, and the other nothing new."""
@@ -56,10 +57,8 @@ def only_beats_itself(log: Log) -> Iterator[Finding]:
 
     Add bots and old snapshots to the opponents; look at games against the bot that wins.
     """
-    curves = _bot_evaluations(log)
-    if len(curves) == 0 or any(len(c) < 12 for c in curves):
-        return
-    if any(progress(c).learned or float(c.values[-1]) > FULL for c in curves):
+    curves = [c for c in _bot_evaluations(log) if len(c) >= FEWEST_EVALUATIONS]
+    if not curves or any(_improved(log, c) or float(c.values[-1]) > FULL for c in curves):
         return
     rising = [c for role in log.roles() for c in log.starting(f"goal/{role}/") if progress(c).learned]
     if rising:
@@ -73,6 +72,14 @@ def only_beats_itself(log: Log) -> Iterator[Finding]:
             first_step=curves[0].first_step,
             last_step=curves[0].last_step,
         )
+
+
+def _improved(log: Log, curve: Curve) -> bool:
+    """The last interval lies above the first; without intervals: the last value does."""
+    low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
+    if low is None or high is None:
+        return float(curve.values[-1]) > float(curve.values[0])
+    return float(low.values[-1]) > float(high.values[0])
 
 
 def one_sided(log: Log) -> Iterator[Finding]:

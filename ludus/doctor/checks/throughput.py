@@ -14,6 +14,7 @@ SLOWER = 0.6
 SLOWER_UNSPLIT = 0.4
 MUCH_SLOWER = 0.25
 """Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
+STILL_FALLING = 0.8
 GROWTH = 1.5
 STEADY = 0.8
 """Share of windows in which memory grows: allocation at the start grows once, a leak always."""
@@ -28,14 +29,15 @@ def slowing_down(log: Log) -> Iterator[Finding]:
 
     See which phase's share of the time grows, and what it keeps between iterations.
     """
-    speed = log.get("speed/agent_steps_per_s") or _from_clock(log)
+    speed = log.get("speed/agent_steps_per_s") or _from_clock(log) or log.get("speed/average")
     if speed is None or len(speed) < 20:
         return
     middle = medians(speed.values[len(speed) // 10 :])  # the start compiles and warms up
     early, late = float(middle[: len(middle) // 3].max()), float(middle[-1])
     falling = float((np.diff(middle) < 0).mean())
-    if early <= 0 or late / early > SLOWER or falling < 0.6:
-        return
+    settled = late > STILL_FALLING * float(np.median(middle[len(middle) // 3 : -1]))
+    if early <= 0 or late / early > SLOWER or falling < 0.6 or settled:
+        return  # one step down, as when learning starts after a warm-up, is no decline
     phase = _grown_phase(log)
     machine = not phase and bool(log.starting("speed/share/"))  # all phases alike: other work on the machine
     if not phase and not machine and late / early > SLOWER_UNSPLIT:
@@ -84,7 +86,7 @@ def memory_grows(log: Log) -> Iterator[Finding]:
 
     Store numbers, not tensors; bound every history; close what is made. The finding says when memory will run out.
     """
-    for name in ("memory/resident_mb", "memory/gpu_allocated_mb"):
+    for name in ("memory/resident_mb", "memory/gpu_allocated_mb", "memory/ram_percent"):
         curve = log.get(name)
         if curve is None or len(curve) < 20:
             continue
@@ -99,7 +101,7 @@ def memory_grows(log: Log) -> Iterator[Finding]:
             check="memory_grows",
             severity="critical" if middle[-1] / middle[0] > 2 * GROWTH else "warning",
             cause=f"{name.split('/')[1]} grows with every iteration: something is never let go",
-            evidence=f"{middle[0]:,.0f} MB early, {middle[-1]:,.0f} MB now, growing in {rising:.0%} of the windows; twice that at step {doubled:,.0f}",
+            evidence=f"{middle[0]:,.0f} early, {middle[-1]:,.0f} now, growing in {rising:.0%} of the windows; twice that at step {doubled:,.0f}",
             confidence=0.75,
             fix="keep numbers instead of tensors, bound histories, close envs and figures",
             first_step=curve.first_step,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent / "ludus"
-BULKY = ("action/", "eval/self", "eval/bot:still", "eval/bot:random")
+BULKY = ("action/", "eval/self", "eval/bot:still")
 CART, PURSUIT = "gym:CartPole-v1", "pursuit"
 
 # name → recipe and options; names of healthy runs start with "healthy".
@@ -23,6 +23,7 @@ RUNS: dict[str, list[str]] = {
         PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000", "--game.reward.near", "1", "--game.reward.catch", "0.1",
     ],
     "sick_learning_rate": [CART, "--train.total-agent-steps", "40000", "--learn.learning-rate", "1"],
+    "sick_leak": ["gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "30000"],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
@@ -37,7 +38,10 @@ def keep(run: Path, name: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for log in ("metrics.jsonl", "diagnostics.jsonl"):
         rows = [json.loads(line) for line in (run / log).read_text().splitlines()]
-        rows = [{k: v for k, v in row.items() if not (k.startswith(BULKY) or k.endswith("/update_ratio"))} for row in rows]
+        rows = [
+            {k: v for k, v in row.items() if not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))}
+            for row in rows
+        ]
         (target / log).write_text("".join(json.dumps({k: shortened(v) for k, v in row.items()}) + "\n" for row in rows))
     values = json.loads((run / "config.json").read_text())["values"]
     (target / "config.json").write_text(json.dumps({"values": values}, indent=1) + "\n")

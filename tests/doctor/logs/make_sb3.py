@@ -50,6 +50,7 @@ RUNS: dict[str, tuple[Any, str, int, dict[str, Any]]] = {
         DQN, "MountainCar-v0", 25_000, {"learning_starts": 500, "exploration_fraction": 0.001, "exploration_final_eps": 0.0, "seed": 0},
     ),
     "healthy_ppo_huge_observations": (PPO, "scaled:CartPole-v1", 25_000, {**BIG, "seed": 0}),
+    "sick_dqn_reward_nan": (DQN, "nan:CartPole-v1", 8_000, {"learning_starts": 500, "train_freq": 16, "seed": 0}),
     "sick_ppo_one_batch_many_epochs": (PPO, "CartPole-v1", 25_000, {"n_steps": 64, "batch_size": 64, "n_epochs": 200, "learning_rate": 3e-3, "seed": 0}),
 }  # fmt: skip
 
@@ -66,6 +67,9 @@ def make(name: str) -> gymnasium.Env:
     env: gymnasium.Env = gymnasium.make(env_id)
     if kind == "flipped":
         env = gymnasium.wrappers.TransformReward(env, lambda reward: -reward)
+    if kind == "nan":
+        rewards = iter(range(10**9))
+        env = gymnasium.wrappers.TransformReward(env, lambda reward: reward if next(rewards) < 4_000 else float("nan"))
     if kind == "scaled":
         env = Scaled(env)
     return env
