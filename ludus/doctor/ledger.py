@@ -124,7 +124,7 @@ class Ledger:
     @cached_property
     def side(self) -> list[Term]:
         """Terms that pay without the goal, largest first. Left out: shaping that telescopes, stepping stones, and a steady
-        bonus beside a goal that is itself paid every step, for success collects that too."""
+        bonus that success collects too."""
         return sorted(
             (
                 t
@@ -134,11 +134,17 @@ class Ledger:
                 and not t.potential_based
                 and t not in self.stepping_stones
                 and not any(n.goal for n in self.needs(t))
-                and not (self.goal_is_dense and t in self.steady)
+                and not (self.shares_steady and t in self.steady)
             ),
             key=self.most,
             reverse=True,
         )
+
+    @cached_property
+    def shares_steady(self) -> bool:
+        """Does success collect what is paid for being there? Beside a goal paid every step it does; beside goals that do not
+        end the episode too, where staying in it is a skill."""
+        return self.goal_is_dense or (not self.goal_ends and self.reward.episode.failure_probability > 0)
 
     @cached_property
     def steady(self) -> list[Term]:

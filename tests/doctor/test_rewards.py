@@ -156,3 +156,26 @@ def test_json_shape():
     assert set(result["findings"][0]) == {
         "check", "severity", "cause", "evidence", "confidence", "fix", "first_step", "last_step",
     }  # fmt: skip
+
+
+def test_stages_beside_a_goal_that_pays_every_step_are_let_be():
+    """A lifting arm: 1 for reaching, 2.25 for holding up, every step. The stages are 100 of 325."""
+    stages = {"name": "reach", "kind": "per_step", "value": 1, "varies": True}
+    lift = {"name": "lifted", "kind": "per_step", "value": 2.25, "varies": True, "goal": True}
+    assert verdict(audit(reward(stages, lift))) == "ok"
+    assert keys(reward({**stages, "value": 3}, lift))["shaping_outweighs_the_goal"] == "critical"
+
+
+def test_staying_alive_is_no_side_income_where_it_is_a_skill():
+    """A bird that flies through pipes: 0.1 a step, 1 a pipe. It cannot have the first without the second."""
+    alive = {"name": "alive", "kind": "per_step", "value": 0.1}
+    pipe = {"name": "pipe", "kind": "event", "value": 1, "max_times": 3, "goal": True}
+    assert verdict(audit(reward(alive, pipe, failure_probability=0.02))) == "ok"
+    assert verdict(audit(reward(alive, pipe))) == "critical"
+
+
+def test_a_crash_that_costs_a_hundred_goals():
+    near = {"name": "near", "kind": "shaping", "value": 1, "potential_based": True}
+    crash = {"name": "crash", "kind": "terminal", "value": -1000, "ends_episode": True}
+    assert keys(reward(goal(), near, crash))["penalties_outweigh_the_goal"] == "critical"
+    assert verdict(audit(reward(goal(), near, {**crash, "value": -10}))) == "ok"

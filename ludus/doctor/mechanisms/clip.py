@@ -8,6 +8,9 @@ from ludus.doctor.finding import Finding
 from ludus.doctor.ledger import Ledger
 from ludus.doctor.rewards import Term
 
+TENFOLD = 10.0
+"""Goals of one kind that were ten times apart and are now alike: the order is lost with the size."""
+
 
 def clip_cuts_the_goal(ledger: Ledger) -> Iterator[Finding]:
     """Clipping rewards keeps gradients small, and makes everything above the clip worth the same: winning the match is then
@@ -20,15 +23,16 @@ def clip_cuts_the_goal(ledger: Ledger) -> Iterator[Finding]:
         size = max(abs(goal.low), abs(goal.high))
         if size <= limit:
             continue
+        kin = [t for t in ledger.goals if t is not goal and size / max(abs(t.low), abs(t.high), 1e-12) >= TENFOLD]
         distorted = [t for t in ledger.reward.terms if t is not goal and _distorts(t, goal, limit)]
         kept = limit / size
-        severity = "info" if not distorted else "critical" if kept < 0.5 else "warning"
+        severity = "critical" if distorted and kept < 0.5 else "warning" if distorted or kin else "info"
         beside = f"; '{distorted[0].name}' keeps {min(abs(distorted[0].high or distorted[0].low), limit):g}" if distorted else ""
         yield Finding(
             check="clip_cuts_the_goal",
             severity=severity,
             cause=f"the clip at {limit:g} cuts the goal '{goal.name}' to {kept:.0%} of its worth"
-            + ("" if distorted else ", but nothing else is paid that it would have to outweigh"),
+            + ("" if distorted or kin else ", but nothing else is paid that it would have to outweigh"),
             evidence=f"'{goal.name}' pays {size:g}, the learner receives {limit:g}{beside}",
             confidence=0.9 if distorted else 0.3,
             fix=f"divide rewards by {size / limit:g} instead of clipping, or raise the clip to {size:g}",

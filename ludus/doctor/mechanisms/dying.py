@@ -25,7 +25,7 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
     exits = exits or [t for t in ledger.reward.terms if t.kind == "terminal" and not t.goal and t.high < 0]
     way_out = max(exits, key=lambda t: t.high) if exits else None
     dying = way_out.high if way_out else 0.0
-    per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger) - _far_away(ledger)
+    per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger) - _far_away(ledger) - _costly(ledger)
     living = per_step * ledger.steps
     succeeding = (
         sum(t.high * ledger.times(t) for t in ledger.goals) + (ledger.steady_income - ledger.time_cost) * ledger.time_to_goal
@@ -62,6 +62,12 @@ def _far_away(ledger: Ledger) -> float:
     """What a step costs through shaping that only ever charges, such as minus the distance: half of its range."""
     charges = [t for t in ledger.reward.terms if not t.goal and t.kind == "shaping" and t.high <= 0 and not t.potential_based]
     return -sum((t.low + t.high) / 2 for t in charges)
+
+
+def _costly(ledger: Ledger) -> float:
+    """What a step costs through terms that depend on what the agent does, where nothing else tells it what to do."""
+    costs = [t for t in ledger.reward.terms if not t.goal and t.kind == "per_step" and t.low < 0 <= -t.high]
+    return 0.0 if ledger.guided else -sum((t.low - t.high) / 2 for t in costs if t.low < t.high)
 
 
 def _badly_done(ledger: Ledger) -> float:

@@ -12,6 +12,7 @@ from ludus.doctor.rewards import Term
 EFFORT = 1.0  # paid by everyone who tries: at 1, success itself earns nothing
 MISTAKES = 2.0  # can be avoided with skill
 FATAL = 10.0  # once per episode, and only by failing
+FATAL_GUIDED = 30.0  # something else leads past it
 WARN = 0.75  # a loss that costs what a win pays is a fair game: it counts as half
 SLOW = 5.0  # costs of time are paid anyway: they only hide the goal
 
@@ -34,9 +35,8 @@ def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
     fatal = {
         t.name: -t.high * _chance_to_fail(ledger) for t in ledger.reward.terms if t.ends_episode and t.high < 0 and not t.goal
     }
-    if ledger.guided:
-        fatal = {}
-    total = sum(effort.values()) / EFFORT + sum(mistakes.values()) / MISTAKES + sum(fatal.values()) / FATAL
+    bearable = FATAL_GUIDED if ledger.guided else FATAL
+    total = sum(effort.values()) / EFFORT + sum(mistakes.values()) / MISTAKES + sum(fatal.values()) / bearable
     if total >= WARN * worth:
         yield _finding(ledger, effort | mistakes | fatal, "critical" if total >= worth else "warning")
     elif ledger.goal_ends and 0 < sum(t.high for t in ledger.goals if t.high > 0) * SLOW < ledger.time_cost * ledger.time_to_goal:

@@ -12,6 +12,8 @@ HALF = 0.5
 """A safe half beats a risky whole: an agent that succeeds less than every second time is better off without the goal."""
 TENTH = 0.1
 """Below a tenth, shaping is lost in the goal's own noise."""
+BESIDE_DENSE = 0.4
+"""Beside a goal that is paid every step, stages on the way (reach, grasp, lift) may pay a good part of it."""
 ONCE = 0.3
 """What can be had only once distracts less than a stream does."""
 
@@ -24,12 +26,19 @@ def shaping_or_proxy_outweighs(ledger: Ledger) -> Iterator[Finding]:
         yield from _nothing_for_the_goal(ledger)
         return
     failing = ledger.side_income - ledger.failure_penalty
-    share = failing / ledger.success
+    # a goal paid every step comes on top of what is earned beside it; any other takes its place
+    whole = ledger.success + (ledger.side_income if ledger.goal_is_dense else 0.0)
+    share = failing / whole
     streams = sum(ledger.most(t) for t in ledger.side if not _once(ledger, t))
+    warn = BESIDE_DENSE if ledger.goal_is_dense else TENTH
     if share >= HALF:
-        yield _finding(ledger, "critical", share, confidence=0.9 if share >= 1 else 0.75)
-    elif streams / ledger.success >= TENTH or ledger.side_income / ledger.success >= ONCE:
-        yield _finding(ledger, "warning", ledger.side_income / ledger.success, confidence=0.5)
+        proxy = ledger.side[0].kind in ("event", "terminal")
+        yield _finding(ledger, "critical", share, proxy, confidence=0.9 if share >= 1 else 0.75)
+        if share >= 1:  # then it is both: shaping that outweighs, and a proxy that does without the goal
+            yield _finding(ledger, "critical", share, not proxy, confidence=0.6)
+    elif streams / whole >= warn or ledger.side_income / whole >= max(ONCE, warn):
+        proxy = ledger.side[0].kind in ("event", "terminal")
+        yield _finding(ledger, "warning", ledger.side_income / whole, proxy, confidence=0.5)
     elif sum(ledger.most(t) for t in ledger.stepping_stones) > 2 * ledger.success:
         yield _stones(ledger)
 
@@ -38,9 +47,8 @@ def _once(ledger: Ledger, term: Term) -> bool:
     return term.kind in ("event", "terminal") and not term.cycles and not term.respawns_after and ledger.times(term) <= 2
 
 
-def _finding(ledger: Ledger, severity: str, share: float, confidence: float) -> Finding:
+def _finding(ledger: Ledger, severity: str, share: float, proxy: bool, confidence: float) -> Finding:
     largest = ledger.side[0]
-    proxy = largest.kind in ("event", "terminal")
     parts = " + ".join(ledger.show(t) for t in ledger.side)
     less = f", less {ledger.failure_penalty:g} for failing" if ledger.failure_penalty else ""
     return Finding(
