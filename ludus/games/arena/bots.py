@@ -2,6 +2,7 @@
 each kind. Frozen: trained agents are measured against them."""
 
 import numpy as np
+from numpy import int64
 
 from ludus.games.arena.actions import can_put, is_frozen, target_cell
 from ludus.games.arena.building import inner_side
@@ -123,9 +124,10 @@ def gatherer(
     converter_column, stock, inside, timer, recipe, action_act, bot_goal, bot_known, bot_timer, bot_detour,
 ):  # fmt: skip
     """Runs the chain: ore to generators, batteries to altars, hearts for itself."""
+    # int64: a literal 0 would have gather compiled twice, for this bot and for the other
     action_act[env, agent] = gather(
         env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, 0,
+        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, int64(0),
     )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ and 33 features, so a token names one of 4,026 rows of a table, and an encoder i
 list goes through the view's rows from the nearest to the farthest and ends with zeros: a value of 0 says nothing.
 """
 
+from numpy import int64
+
 from ludus.games.arena.actions import is_frozen
 from ludus.games.arena.world import (
     ACTS,
@@ -112,7 +114,8 @@ def look(
     timer, seen_tokens, token_count,
 ):  # fmt: skip
     """The tokens of the cell ahead, then of every row of the view, the nearest first."""
-    at, way, left = 0, facing[env, agent], column[env, agent] - RADIUS
+    # int64: a literal 0 would have the functions below compiled twice
+    at, way, left = int64(0), facing[env, agent], column[env, agent] - RADIUS
     for i in range(-1, SIGHT):
         down = ROW_STEP[way] if i < 0 else NEAR_TO_FAR[i]
         r = row[env, agent] + down

@@ -38,23 +38,21 @@ def shared(amount, env, agent, agents, item, groups, share):
     return own + share * (total / float32(members) - own)
 
 
-@phase(lanes="agents", writes=("term_ore", "term_batteries", "term_armor", "term_lasers", "term_hearts", "earned"))
+@phase(lanes="agents", writes=("term_ore", "term_batteries", "term_armor", "term_lasers", "term_hearts", "pooled", "earned"))
 def pay(
     env, agent, agents, groups, group_share, weights, amount, term_ore, term_batteries, term_armor, term_lasers, term_hearts,
-    earned,
+    pooled, earned,
 ):  # fmt: skip
-    term_ore[env, agent] = shared(amount, env, agent, agents, ORE, groups[env], group_share[env])
-    term_batteries[env, agent] = shared(amount, env, agent, agents, BATTERY, groups[env], group_share[env])
-    term_armor[env, agent] = shared(amount, env, agent, agents, ARMOR, groups[env], group_share[env])
-    term_lasers[env, agent] = shared(amount, env, agent, agents, LASER, groups[env], group_share[env])
-    term_hearts[env, agent] = shared(amount, env, agent, agents, HEART, groups[env], group_share[env])
-    earned[env, agent] = (
-        weights[env, ORE] * term_ore[env, agent]
-        + weights[env, BATTERY] * term_batteries[env, agent]
-        + weights[env, ARMOR] * term_armor[env, agent]
-        + weights[env, LASER] * term_lasers[env, agent]
-        + weights[env, HEART] * term_hearts[env, agent]
-    )
+    total = float32(0.0)
+    for item in range(ITEMS):
+        pooled[env, agent, item] = shared(amount, env, agent, agents, item, groups[env], group_share[env])
+        total += weights[env, item] * pooled[env, agent, item]
+    earned[env, agent] = total
+    term_ore[env, agent] = pooled[env, agent, ORE]
+    term_batteries[env, agent] = pooled[env, agent, BATTERY]
+    term_armor[env, agent] = pooled[env, agent, ARMOR]
+    term_lasers[env, agent] = pooled[env, agent, LASER]
+    term_hearts[env, agent] = pooled[env, agent, HEART]
 
 
 @phase(

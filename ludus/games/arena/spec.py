@@ -94,6 +94,7 @@ GAME = Game(
         paid=f32("agents", ITEMS),
         gain=f32("agents", ITEMS),
         amount=f32("agents", ITEMS),
+        pooled=f32("agents", ITEMS),
         earned=f32("agents"),
         # statistics of the episode
         item_counts=i32("agents", FLOWS, ITEMS),
