@@ -74,7 +74,7 @@ def progress(curve: Curve | None) -> Progress:
 
 def _rises(values: Array, of: Noise) -> bool:
     """Is the part after some cut surely higher than the part before it, or everything late above everything early?"""
-    if tail(values, 0.3).min() > head(values).max():
+    if tail(values, 0.3).min() > head(values, 0.03).max():
         return True
     cuts = {max(2, round(share * len(values))) for share in CUTS}
     return any(certainty(values[:cut], values[cut:], of) >= SURE for cut in cuts)

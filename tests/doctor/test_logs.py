@@ -27,6 +27,7 @@ SICK = {
     "sb3/sick_dqn_diverges.csv": ["value_loss_grows"],
     "sb3/sick_dqn_no_exploration.csv": ["reward_never_met", "exploration_spent"],
     "sb3/sick_dqn_reward_nan.csv": ["not_finite"],
+    "sb3/sick_ppo_one_batch_many_epochs.csv": ["updates_too_large", "return_falls"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_learning_rate": ["updates_too_large"],
     "ludus/sick_entropy": ["entropy_stuck"],
