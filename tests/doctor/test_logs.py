@@ -29,6 +29,7 @@ SICK = {
     "sb3/sick_dqn_reward_nan.csv": ["not_finite"],
     "sb3/sick_ppo_one_batch_many_epochs.csv": ["updates_too_large", "return_falls"],
     "ludus/sick_near_pays": ["return_without_goal"],
+    "ludus/sick_leak": ["slowing_down", "memory_grows"],
     "ludus/sick_learning_rate": ["updates_too_large"],
     "ludus/sick_entropy": ["entropy_stuck"],
 }

@@ -23,7 +23,10 @@ RUNS: dict[str, list[str]] = {
         PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000", "--game.reward.near", "1", "--game.reward.catch", "0.1",
     ],
     "sick_learning_rate": [CART, "--train.total-agent-steps", "40000", "--learn.learning-rate", "1"],
-    "sick_leak": ["gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "30000"],
+    "sick_forgets": [
+        PURSUIT, "--envs", "64", "--train.total-agent-steps", "250000", "--learn.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3",
+    ],
+    "sick_leak": ["gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "24000"],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
