@@ -22,6 +22,8 @@ from ludus.doctor.tensorboard import read_scalars
 from ludus.errors import LudusError, nearest
 
 STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
+AS_GOOD_AS_INFINITE = 1e100
+"""Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
 
 
@@ -221,7 +223,7 @@ def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log)
     cells, step = [], 0.0
     for row in rows:
         read = _number(row.get(step_name))
-        step = read if read is not None and math.isfinite(read) else step
+        step = read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else step
         cells += [(name, step, value) for name, value in row.items()]
     return cells
 
@@ -275,7 +277,7 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
         if ours is None or theirs_of.setdefault(ours, theirs) != theirs:
             unknown[theirs] = None  # not known, or a second name for what another column already says
             continue
-        if not math.isfinite(number):
+        if not abs(number) < AS_GOOD_AS_INFINITE:
             log.not_finite.setdefault(ours, int(step))
             continue
         steps, values = found.setdefault(ours, ([], []))

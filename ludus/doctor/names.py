@@ -20,6 +20,8 @@ PLAIN = {
     "speed_average": "speed/average", "ram_percent": "memory/ram_percent",
 }  # fmt: skip
 
+OUR_FAMILIES = (*FAMILY.values(), "progress", "speed", "memory", "action", "league", "curriculum", "strategy", "eval")
+
 # Stable-Baselines3, CleanRL, RLlib (old and new API stack; POLICY is captured as the role). A minus sign: theirs is negated.
 KNOWN: list[tuple[str, str]] = [
     # Stable-Baselines3
@@ -98,9 +100,8 @@ def ours_for(theirs: str) -> tuple[str, float] | None:
         if match:
             groups = match.groupdict()
             role = groups.get("role") or groups.get("role2") or AGENT
-            return full_name(key.lstrip("-"), AGENT if role in ("default_policy", "default_agent") else role), -1.0 if key[
-                0
-            ] == "-" else 1.0
+            role = AGENT if role in ("default_policy", "default_agent") else role
+            return full_name(key.removeprefix("-"), role), -1.0 if key.startswith("-") else 1.0
     word = re.sub(r"[^a-z0-9]", "", name.split("/")[-1].lower())
     return (full_name(_OF_COMMON[word], AGENT), 1.0) if word in _OF_COMMON else None
 
@@ -115,18 +116,4 @@ def full_name(key: str, role: str = AGENT) -> str:
 
 
 def is_ours(name: str) -> bool:
-    families = (
-        "progress",
-        "speed",
-        "memory",
-        "episode",
-        "goal",
-        "ppo",
-        "rainbow",
-        "action",
-        "league",
-        "curriculum",
-        "strategy",
-        "eval",
-    )
-    return name.split("/")[0] in families and "/" in name
+    return name.partition("/")[0] in OUR_FAMILIES and "/" in name
