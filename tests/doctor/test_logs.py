@@ -29,6 +29,7 @@ SICK = {
     "sb3/sick_dqn_reward_nan.csv": ["not_finite"],
     "sb3/sick_ppo_one_batch_many_epochs.csv": ["updates_too_large", "return_falls"],
     "ludus/sick_near_pays": ["return_without_goal"],
+    "ludus/sick_forgets": ["updates_too_large"],
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
     "ludus/sick_learning_rate": ["updates_too_large"],
     "ludus/sick_entropy": ["entropy_stuck"],
@@ -53,6 +54,13 @@ def test_a_goal_column_shows_that_the_reward_has_the_wrong_sign():
     assert "return_without_goal" not in [f.check for f in examine(read_log(path))]
     found = examine(read_log(path, {"goal": "rollout/ep_len_mean"}))
     assert found[0].check == "return_without_goal" and found[0].severity == "critical"
+
+
+def test_skill_that_is_lost_is_named():
+    """Pursuit whose learning rate jumps to 0.3 at 60% of the run: runners lose what they had learnt against fixed bots."""
+    found = [f for f in examine(read_log(LOGS / "ludus/sick_forgets")) if f.check == "forgetting"]
+    assert len(found) == 1 and "bot:random/survival" in found[0].evidence
+    assert not [f for f in examine(read_log(LOGS / "ludus/healthy_pursuit")) if f.check == "forgetting"]
 
 
 # -- other formats and names, from the same data ------------------------------------------------------------------------

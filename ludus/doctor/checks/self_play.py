@@ -9,6 +9,7 @@ from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import progress
 
 FEWEST_EVALUATIONS = 5
+HALF = 0.5
 FULL = 0.95
 ONE_SIDED = 0.9
 """Share of the games: a side that loses nine in ten learns little, and the other nothing new."""
@@ -30,24 +31,34 @@ def forgetting(log: Log) -> Iterator[Finding]:
 
     Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
     """
-    for curve in _bot_evaluations(log):
-        low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
-        if low is None or high is None or len(low) != len(curve) or len(high) != len(curve):
-            continue
-        best = int(low.values.argmax())
-        if best < len(curve) - 1 and float(high.values[-1]) < float(low.values[best]):
-            lost = float(curve.values[best] - curve.values[-1])
-            yield Finding(
-                check="forgetting",
-                severity="critical" if lost > 0.5 * abs(float(curve.values[best])) else "warning",
-                cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being lost",
-                evidence=f"{curve.name} {curve.values[best]:.3g} [{low.values[best]:.3g}, {high.values[best]:.3g}] at step "
-                f"{int(curve.steps[best]):,}, now {curve.values[-1]:.3g} [{low.values[-1]:.3g}, {high.values[-1]:.3g}]",
-                confidence=0.7,
-                fix="keep old snapshots and bots as opponents for a share of the games; go on from the best checkpoint",
-                first_step=int(curve.steps[best]),
-                last_step=curve.last_step,
-            )
+    fallen = [c for c in _bot_evaluations(log) if _fell(log, c)]
+    if not fallen:
+        return
+    curve = max(fallen, key=_lost)
+    best, others = int(curve.values.argmax()), ", ".join(c.name for c in fallen if c is not curve)
+    yield Finding(
+        check="forgetting",
+        severity="critical" if _lost(curve) > HALF else "warning",
+        cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being lost",
+        evidence=f"{curve.name} {curve.values[best]:.3g} at step {int(curve.steps[best]):,}, now {curve.values[-1]:.3g}, beyond both "
+        f"intervals{f'; so fell {others}' if others else ''}",
+        confidence=0.7,
+        fix="keep old snapshots and bots as opponents for a share of the games; go on from the best checkpoint",
+        first_step=int(curve.steps[best]),
+        last_step=curve.last_step,
+    )
+
+
+def _fell(log: Log, curve: Curve) -> bool:
+    """Does the whole of the last interval lie below that of some earlier evaluation?"""
+    low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
+    return low is not None and high is not None and float(high.values[-1]) < float(low.values[:-1].max())
+
+
+def _lost(curve: Curve) -> float:
+    """Share of the best value that is gone."""
+    best = float(curve.values.max())
+    return (best - float(curve.values[-1])) / abs(best) if best else 0.0
 
 
 def only_beats_itself(log: Log) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ludus.doctor.checks.entropy import CERTAIN
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Log
+from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import medians, tail
 
@@ -33,26 +33,41 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
     """
     for role in log.roles():
         kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
-        much = float(np.median(kl.values)) if kl is not None and len(kl) >= 5 else 0.0
-        share = float(np.median(clip.values)) if clip is not None and len(clip) >= 5 else 0.0
+        much, share = _sustained(kl), _sustained(clip)
         peak = float(kl.values.max()) if kl is not None else 0.0
         failing = of_role(log, role).failing
         if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
             continue
-        curve = kl if kl is not None else clip
+        curve, limit = (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
         assert curve is not None
+        onset = int(curve.steps[np.flatnonzero(curve.values > limit)[0]])
         bad = failing or much > HUGE_KL
         yield Finding(
             check="updates_too_large",
             severity="critical" if bad else "warning",
             cause=f"updates throw the policy of {role} far from the one that played",
-            evidence=f"median KL {much:.3g}, largest {peak:.3g} (0.005 to 0.03 is usual), median clip fraction {share:.2f}"
+            evidence=f"KL {much:.3g} over a fifth of the run, largest {peak:.3g} (0.005 to 0.03 is usual), clip fraction {share:.2f}"
+            + _rise_of_rate(log, role)
             + (", and the return has not risen or not stayed" if failing else ""),
             confidence=0.8 if bad else 0.5,
             fix="--learn.learning-rate a tenth of what it is, or --learn.target-kl 0.02",
-            first_step=curve.first_step,
+            first_step=onset,
             last_step=curve.last_step,
         )
+
+
+def _sustained(curve: Curve | None) -> float:
+    """The highest median of a fifth of the run."""
+    return float(medians(curve.values, 5).max()) if curve is not None and len(curve) >= 5 else 0.0
+
+
+def _rise_of_rate(log: Log, role: str) -> str:
+    """A learning rate that was raised on the way is the likely cause."""
+    rate = log.of(role, "lr")
+    if rate is None:
+        return ""
+    first, highest = float(rate.values[0]), float(rate.values.max())
+    return f"; the learning rate rose from {first:.2g} to {highest:.2g}" if first > 0 and highest > 3 * first else ""
 
 
 def policy_frozen(log: Log) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ CART, PURSUIT = "gym:CartPole-v1", "pursuit"
 RUNS: dict[str, list[str]] = {
     "healthy_cartpole": [CART, "--train.total-agent-steps", "60000"],
     "healthy_cartpole_seed": [CART, "--train.total-agent-steps", "40000", "--seed", "5"],
+    "healthy_cartpole_lstm": [CART, "--train.total-agent-steps", "25000", "--policy.memory", "lstm"],
     "healthy_pursuit": [PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000"],
     "sick_near_pays": [
         PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000", "--game.reward.near", "1", "--game.reward.catch", "0.1",
