@@ -23,7 +23,7 @@ def closeness(bank_zone, position, env, agent, chart, world):
 
 
 @phase(lanes="agents", writes="earned")
-def earn(env, agent, agents, per_team, harm, harmed, killed, killer, earned):
+def earn(env, agent, per_team, harm, harmed, killed, killer, earned):
     """What this mech itself did in this step. A kill pays its killer; everybody else who helped gets one assist for it."""
     damage, kills, assists = float32(0.0), 0, 0
     first = per_team if agent < per_team else 0

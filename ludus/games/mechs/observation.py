@@ -172,7 +172,7 @@ def observe_match(
 
 @phase(lanes="agents", writes="observation")
 def observe_contacts(
-    env, agent, per_team, kind, chart, wreck, bank_zone, position, velocity, facing, hp, legs, heat, painted, down, line, contact,
+    env, agent, per_team, kind, chart, bank_zone, position, velocity, facing, hp, legs, heat, painted, down, line, contact,
     contact_distance, observation,
 ):  # fmt: skip
     """The contacts, relative to this mech."""
@@ -248,7 +248,7 @@ def observe_map(env, agent, per_team, chart, bank_coarse, observation):
 
 @phase(lanes=("agents", "view"), writes="seen_occupancy")
 def observe_occupancy(
-    env, agent, row, world, view, kind, wreck, chart, position, facing, bank_solid, bank_opaque, bank_floor, bank_ground, patch_solid,
+    env, agent, row, world, view, kind, chart, position, facing, bank_solid, bank_opaque, bank_floor, patch_solid,
     patch_opaque, patch_key, touched, seen_occupancy,
 ):  # fmt: skip
     """One row of the map around the mech, the first row farthest ahead: what would stop, hurt, slow or hide it there."""
