@@ -11,7 +11,7 @@ from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.rewards import Episode, Reward, Term
 from ludus.errors import LudusError
-from ludus.games import REGISTRY, load_game
+from ludus.games import REGISTRY, import_object, load_game
 from ludus.recipes import RECIPES, load_recipe
 from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm
@@ -21,8 +21,7 @@ OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potentia
 
 def audit_recipe(name: str) -> list[Finding]:
     """The reward of a recipe, or of a game for which there is none, with its game's preset and values applied."""
-    head = name.partition(":")[0]
-    config = Config(game=name) if head in REGISTRY and head not in RECIPES else load_recipe(name)
+    config = Config(game=name) if _is_game(name) else load_recipe(name)
     if config.game.startswith("gym:"):
         raise LudusError(f"the reward of {config.game} is not declared: describe it in a file and use --rewards FILE")
     game, preset = load_game(config.game)
@@ -34,6 +33,14 @@ def audit_recipe(name: str) -> list[Finding]:
         if reward is not None:
             found += [dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)]
     return worst_first(found)
+
+
+def _is_game(name: str) -> bool:
+    """A game without a recipe: one of ours, or package.module:GAME."""
+    head, *rest = name.split(":")
+    if head in REGISTRY or head in RECIPES or head == "gym" or not rest:
+        return head in REGISTRY and head not in RECIPES
+    return isinstance(import_object(f"{head}:{rest[0]}", "recipe or game"), Game)
 
 
 def reward_of(game: Game, settings: Settings, role: str, gamma: float) -> Reward | None:

@@ -45,6 +45,12 @@ def test_shipped_recipes_are_ok(recipe):
     assert verdict(audit_recipe(recipe)) == "ok"
 
 
+def test_a_game_of_ones_own():
+    """It pays 2 a step for the goal and 0.5 a step for pushing, 5 steps long."""
+    found = audit_recipe("tests.sim.games:COUNTER")
+    assert "push 0.5 x 5 = 2.5" in found[0].evidence and "one 2 x 5 = 10" in found[0].evidence
+
+
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [(["hide_and_seek:watching_pays"], 1), (["hide_and_seek:seed_final"], 0), (["pursuit", "--json"], 0), (["gym:CartPole-v1"], 2), ([], 2)],

@@ -9,7 +9,7 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
 from ludus.doctor.progress import FEWEST_ROWS, LATE
-from ludus.doctor.statistics import certainty
+from ludus.doctor.statistics import certainty, noise
 
 VERY_SHORT = 2.5
 JUMP = 3.0
@@ -118,7 +118,8 @@ def game_changed(log: Log) -> Iterator[Finding]:
         if jump < JUMP:
             continue
         before, after = returns.values[at - SIDE : at], returns.values[at : at + SIDE]
-        if certainty(before, after) > -3:
+        usual = max(noise(before), noise(after), key=lambda n: n.deviation)
+        if certainty(before, after, usual) > -3:
             continue  # the return did not suffer: it may well be the policy's own doing
         yield Finding(
             check="game_changed",

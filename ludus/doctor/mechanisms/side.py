@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ludus.doctor.finding import Finding
@@ -59,7 +60,7 @@ def _finding(ledger: Ledger, severity: str, share: float, proxy: bool, confidenc
         else f"'{largest.name}' pays a good part of what the goal pays, so it can be preferred to it",
         evidence=f"without the goal an episode can earn {ledger.side_income:g} ({parts}{less}); {ledger.success_text}: {share:.0%} of it",
         confidence=confidence,
-        fix=f"lower '{largest.name}' by {max(2.0, ledger.side_income / ledger.success / TENTH):.0f}x so that side income stays below "
+        fix=f"lower '{largest.name}' by {math.ceil(max(2.0, ledger.side_income / ledger.success / TENTH))}x so that side income stays below "
         "a tenth of the goal, pay it as a difference of potentials, or pay it only together with the goal",
     )
 

@@ -1,0 +1,115 @@
+"""Checks for which there is no short real run: a healthy run's log with one thing changed. Without the change they are silent."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ludus.doctor.log import Curve, Log, read_log
+from ludus.doctor.watch import examine
+
+LUDUS = Path(__file__).parent / "logs" / "ludus"
+
+
+def healthy(name: str = "healthy_cartpole") -> Log:
+    return read_log(LUDUS / name)
+
+
+def rows(log: Log) -> np.ndarray:
+    return log.curves["progress/agent_steps"].steps
+
+
+def put(log: Log, name: str, values: np.ndarray | float) -> None:
+    """A column of these values, one for each row of the log."""
+    steps = rows(log)
+    log.curves[name] = Curve(name, steps, np.broadcast_to(np.asarray(values, float), steps.shape).copy())
+
+
+def change(log: Log, name: str, values: np.ndarray) -> None:
+    log.curves[name] = dataclasses.replace(log.curves[name], values=values)
+
+
+def vanish(log: Log) -> None:
+    put(log, "ppo/agent/grad_norm", 0.0)
+
+
+def explode(log: Log) -> None:
+    curve = log.curves["ppo/agent/grad_norm"]
+    change(log, curve.name, curve.values * np.geomspace(1, 1e4, len(curve)))
+
+
+def too_short(log: Log) -> None:
+    put(log, "episode/agent/length", 2.0 + 0.1 * (rows(log) % 2))
+
+
+def game_changes(log: Log) -> None:
+    half = len(rows(log)) // 2
+    for name, before, after in (("length", 200.0, 20.0), ("return", 200.0, 20.0)):
+        level = np.where(np.arange(len(rows(log))) < half, before, after)
+        put(log, f"episode/agent/{name}", level + np.random.default_rng(0).normal(size=len(level)))
+
+
+def blind(log: Log) -> None:
+    log.lists["observation/agent/not_finite"] = ["angle"]
+
+
+def never_tries(log: Log) -> None:
+    put(log, "action/agent/move/left", 0.0)
+    put(log, "action/agent/move/right", 1.0)
+
+
+def saturates(log: Log) -> None:
+    put(log, "action/agent/turn/saturated", 0.98)
+
+
+def no_noise(log: Log) -> None:
+    put(log, "ppo/agent/std", 1e-3)
+    put(log, "episode/agent/return", 20.0 + np.random.default_rng(0).normal(size=len(rows(log))))
+
+
+def swings(log: Log) -> None:
+    """Learns, and then falls to a third and recovers, four times."""
+    n = len(rows(log))
+    phase = np.arange(n) / n * 5
+    put(log, "episode/agent/return", 20 + 400 * np.minimum(1, 2 * phase) * (0.65 + 0.35 * np.cos(2 * np.pi * phase)))
+
+
+def one_side_wins(log: Log) -> None:
+    put(log, "episode/runner/won", 0.97)
+
+
+def forgets_memory(log: Log) -> None:
+    steps = rows(log)[::10]
+    log.curves["sensitivity/agent/memory"] = Curve("memory", steps, np.full(len(steps), 1e-5))
+    log.curves["sensitivity/agent/observation"] = Curve("observation", steps, np.full(len(steps), 0.4))
+
+
+def attends_to_all(log: Log) -> None:
+    put(log, "strategy/attention_entropy_share", 0.999)
+
+
+CASES: dict[str, tuple[str, Callable[[Log], None]]] = {
+    "gradient_vanishes": ("healthy_cartpole", vanish),
+    "gradient_explodes": ("healthy_cartpole", explode),
+    "episodes_too_short": ("healthy_cartpole", too_short),
+    "game_changed": ("healthy_cartpole", game_changes),
+    "observations_broken": ("healthy_cartpole", blind),
+    "action_never_tried": ("healthy_cartpole", never_tries),
+    "actions_saturated": ("healthy_cartpole", saturates),
+    "noise_collapsed": ("healthy_cartpole", no_noise),
+    "return_swings": ("healthy_cartpole", swings),
+    "one_sided": ("healthy_pursuit", one_side_wins),
+    "memory_unused": ("healthy_cartpole_lstm", forgets_memory),
+    "attention_uniform": ("healthy_cartpole", attends_to_all),
+}
+
+
+@pytest.mark.parametrize("check", CASES)
+def test_the_change_is_seen(check):
+    name, make_sick = CASES[check]
+    log = healthy(name)
+    assert check not in [f.check for f in examine(log) if f.severity != "info"]
+    make_sick(log)
+    assert check in [f.check for f in examine(log) if f.severity != "info"]
