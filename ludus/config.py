@@ -134,6 +134,49 @@ class EvalConfig:
 
 
 @dataclass(kw_only=True)
+class LeagueConfig:
+    """Opponents in training."""
+
+    mix: str = ""
+    """Relative weights of who plays on the other side, such as "self 60, pool 20, bot:random 20" (default: everyone learns).
+    self: the policy as it is now; pool: a snapshot of an earlier one; bot:NAME."""
+    sampler: str = "uniform"
+    """Which snapshots: uniform, recent, latest, hard (those that win) or even (those of equal strength)."""
+    snapshot_every: int | None = None
+    """Agent-steps between snapshots (default: a fiftieth of the budget, or of 100 million)."""
+    pool_size: int = 200
+    """Most snapshots to keep; thinned so that old ones stay."""
+    slots: int = 8
+    """Snapshots that are in play at the same time, each in a block of envs."""
+    renew_every: int = 10
+    """Iterations between replacing the snapshot of one slot by another."""
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A part of a curriculum: it ends when the win rate against an opponent is surely high enough."""
+
+    mix: str
+    """Opponents of this stage, as in league.mix."""
+    opponent: str = ""
+    """Whose defeat ends the stage, such as bot:constant; empty in the last stage."""
+    win_rate: float = 0.9
+    """The lower confidence bound of the win rate that must be reached."""
+    least_episodes: int = 200
+    """Episodes it is measured over, at least."""
+    game: dict[str, float] = field(default_factory=dict)
+    """Game parameters and reward.TERM weights of this stage."""
+
+
+@dataclass(kw_only=True)
+class CurriculumConfig:
+    """What changes while the agent learns. Game parameters may also be schedules: --game.trees "0 -> 20"."""
+
+    stages: tuple[Stage, ...] = ()
+    """Stages, one after the other (set in recipes)."""
+
+
+@dataclass(kw_only=True)
 class CheckpointConfig:
     """What is kept, and when."""
 
@@ -169,7 +212,7 @@ class Config:
 
     game: str
     """A game, game:preset, package.module:GAME, or gym:ID."""
-    game_values: dict[str, float] = field(default_factory=dict)
+    game_values: dict[str, Scalar] = field(default_factory=dict)
     """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
     envs: int = 1024
     """Number of envs."""
@@ -180,6 +223,8 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     learn: PPOConfig = field(default_factory=PPOConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    league: LeagueConfig = field(default_factory=LeagueConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -216,6 +261,8 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
             out |= {f"{name}.{entry}": v for entry, v in value.items()}
         elif f.name == "roles":
             out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
+        elif f.name == "stages":
+            out[name] = [dataclasses.asdict(stage) for stage in value]
         else:
             out[name] = list(value) if isinstance(value, tuple) else value
     return out
@@ -241,6 +288,9 @@ def set_value(config: Config, name: str, value: Any) -> None:
         return
     if sections[:2] == ["learn", "roles"] and len(sections) == 3:
         _role_value(config, sections[2], key, value)
+        return
+    if name == "curriculum.stages":
+        config.curriculum.stages = tuple(Stage(**stage) if isinstance(stage, dict) else stage for stage in value)
         return
     for section in sections:
         target = getattr(target, section, None)
@@ -286,6 +336,8 @@ def resolve(config: Config) -> Config:
     if config.train.dtype is None:
         config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
     budget = config.train.total_agent_steps
+    if config.league.snapshot_every is None:
+        config.league.snapshot_every = max(1, (budget or 100_000_000) // 50)
     if config.eval.every_agent_steps is None and config.eval.every_seconds is None:
         if budget is not None:
             config.eval.every_agent_steps = max(1, budget // 10)
@@ -330,6 +382,11 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
             what = f"{chunks} chunks of {bptt} steps" if bptt > 1 else f"a batch of {chunks} rows"
             choice = f"{below} or {above}" if above != below else f"{below}"
             raise LudusError(f"role {role}: {what} does not divide into {mine.minibatches} minibatches: use {choice}")
+    mixes = [stage.mix for stage in config.curriculum.stages] or [config.league.mix]
+    if config.curriculum.stages and config.league.mix:
+        raise LudusError("league.mix and curriculum.stages are both set: a stage brings its own mix; leave league.mix empty")
+    if any("pool" in mix for mix in mixes) and config.envs % config.league.slots:
+        raise LudusError(f"{config.envs} envs do not divide into the blocks of {config.league.slots} slots: use a multiple")
     if config.eval.seed == config.seed:
         raise LudusError(f"eval.seed={config.eval.seed} is the seed that is trained on: use another")
     budget = config.train.total_agent_steps
@@ -348,6 +405,7 @@ def _check_counts(config: Config) -> None:
     least: dict[str, float] = {
         "envs": 1, "seed": 0, "eval.episodes": 1, "eval.seed": 0, "checkpoint.keep": 1, "log.episodes": 0,
         "log.diagnostics_every": 0, "log.replay_every": 0, "log.replays": 0, "policy.memory_size": 1, "train.threads": 1,
+        "league.pool_size": 3, "league.slots": 1, "league.renew_every": 1, "league.snapshot_every": 1,
         "train.total_agent_steps": 1, "eval.every_agent_steps": 1, "checkpoint.every_agent_steps": 1,
     }  # fmt: skip
     of_learn: dict[str, float] = {

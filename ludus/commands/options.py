@@ -14,6 +14,7 @@ from ludus.config import (
     CheckpointConfig,
     Config,
     EvalConfig,
+    LeagueConfig,
     LogConfig,
     PolicyConfig,
     PPOConfig,
@@ -40,7 +41,7 @@ def _game_section(name: str) -> type:
     for param, number in settings.params.items():
         kind = int if game.params[param].integer else float
         text = f"{game.params[param].help.capitalize() or 'Parameter'} (default: {number:g})."
-        fields.append((param, Annotated[kind | None, _help(text)], field(default=None)))
+        fields.append((param, Annotated[kind | str | None, _help(text)], field(default=None)))
     rewards = [
         (term, Annotated[float | None, _help(f"Weight of the reward term {term} (default: {weight:g}).")], field(default=None))
         for term, weight in settings.weights.items()
@@ -115,6 +116,7 @@ def parse_config(
             ("learn", learn, field(default_factory=learn)),
             ("policy", PolicyConfig, field(default_factory=PolicyConfig)),
             ("game", game_section, field(default_factory=game_section)),
+            ("league", LeagueConfig, field(default_factory=LeagueConfig)),
             ("eval", EvalConfig, field(default_factory=EvalConfig)),
             ("checkpoint", CheckpointConfig, field(default_factory=CheckpointConfig)),
             ("log", LogConfig, field(default_factory=LogConfig)),
@@ -126,6 +128,7 @@ def parse_config(
         train=base.train,
         learn=learn(**{f.name: getattr(base.learn, f.name) for f in dataclasses.fields(PPOConfig) if f.name != "roles"}),
         policy=base.policy,
+        league=base.league,
         eval=base.eval,
         checkpoint=base.checkpoint,
         log=base.log,
@@ -157,6 +160,8 @@ def parse_config(
             roles=merged_roles,
         ),
         train=options.train,
+        league=options.league,
+        curriculum=base.curriculum,
         eval=options.eval,
         checkpoint=options.checkpoint,
         log=options.log,

@@ -7,36 +7,55 @@ from typing import Any
 import torch
 
 from ludus.policies.policy import Policy
+from ludus.sim.episode import FROZEN
 
 
 class Player:
     """Its memory starts fresh with every episode.
 
-    `slot`: it acts only where `controller` says so (`Batch.set_opponent`), which changes in an env's reset row and nowhere
-    else; without a slot it acts for all of `agents`.
+    `frozen`: it acts only for those of `agents` that `controller` hands to a frozen policy, which changes in an env's reset
+    row and nowhere else. `envs`: the block of envs it acts in (default: all).
     """
 
-    def __init__(self, policy: Policy, batch: Any, agents: slice, *, greedy: bool = False, slot: int | None = None) -> None:
-        self.policy, self.batch, self.agents, self.greedy, self.slot = policy, batch, agents, greedy, slot
-        self.count = agents.stop - agents.start
-        self.state = policy.initial_state(batch.num_envs * self.count)
+    def __init__(
+        self, policy: Policy, batch: Any, agents: slice, *, greedy: bool = False, frozen: bool = False, envs: slice | None = None
+    ) -> None:
+        self.policy, self.batch, self.agents, self.greedy, self.frozen = policy, batch, agents, greedy, frozen
+        self.envs = envs or slice(0, batch.num_envs)
+        self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
+        self.state = policy.initial_state(self.num_envs * self.count)
+
+    def mine(self, name: str) -> torch.Tensor:
+        return self.batch.tensor(name)[self.envs, self.agents]
 
     @torch.no_grad()
     def act(self) -> None:
-        batch, rows = self.batch, self.batch.num_envs * self.count
-        observation = batch.tensor("observation")[:, self.agents].reshape(1, rows, -1)
-        mask = batch.tensor("action_mask")[:, self.agents].reshape(1, rows, -1) if self.policy.space.masked else None
-        starts = batch.tensor("resetting").unsqueeze(1).expand(-1, self.count).reshape(1, rows)
+        rows = self.num_envs * self.count
+        observation = self.mine("observation").reshape(1, rows, -1)
+        mask = self.mine("action_mask").reshape(1, rows, -1) if self.policy.space.masked else None
+        starts = self.batch.tensor("resetting")[self.envs].unsqueeze(1).expand(-1, self.count).reshape(1, rows)
+        acting = self.mine("controller") == FROZEN if self.frozen else None
+        if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
+            self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts)
+            return
         output = self.policy(observation, self.state, starts, mask)
-        actions = output.distribution.greedy() if self.greedy else output.distribution.sample()
         self.state.copy_(output.state)
-        for name, values in (("continuous", actions.continuous), ("binary", actions.binary), ("choices", actions.choices)):
-            if values.shape[-1]:
-                self._write(name, values.view(batch.num_envs, self.count, -1))
+        for name, values in self._chosen(output):
+            target = self.mine(name)
+            values = values.view(target.shape).to(target.dtype)
+            target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
 
-    def _write(self, name: str, values: torch.Tensor) -> None:
-        target = self.batch.tensor(name)[:, self.agents]
-        if self.slot is not None:
-            mine = self.batch.tensor("controller")[:, self.agents] == -1 - self.slot
-            values = torch.where(mine.unsqueeze(-1), values.to(target.dtype), target)
-        target.copy_(values)
+    def _act_for(self, rows: torch.Tensor, observation: torch.Tensor, mask: torch.Tensor | None, starts: torch.Tensor) -> None:
+        if not len(rows):
+            return
+        output = self.policy(observation[:, rows], self.state[rows], starts[:, rows], mask[:, rows] if mask is not None else None)
+        self.state[rows] = output.state
+        env, agent = rows // self.count, rows % self.count
+        for name, values in self._chosen(output):
+            target = self.mine(name)
+            target[env, agent] = values[0].to(target.dtype)
+
+    def _chosen(self, output: Any) -> list[tuple[str, torch.Tensor]]:
+        actions = output.distribution.greedy() if self.greedy else output.distribution.sample()
+        kinds = (("continuous", actions.continuous), ("binary", actions.binary), ("choices", actions.choices))
+        return [(name, values) for name, values in kinds if values.shape[-1]]

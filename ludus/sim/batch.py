@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.errors import LudusError, nearest
+from ludus.sim.episode import FROZEN
 from ludus.sim.game import Game, Settings
 from ludus.sim.interpret import FORWARD, interpreter
-from ludus.sim.layout import STATISTICS, Layout
+from ludus.sim.layout import LINEUPS, STATISTICS, Layout
 from ludus.sim.link import fingerprint
 from ludus.sim.program import assemble, assemble_setup, controllers
 
@@ -268,16 +269,38 @@ class Batch:
 
     def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
         """Hands the agents of a role (of one team) to a bot, or back to the policy, from each env's next reset row on."""
-        self._set_next_controller(role, self.controller_number(role, name), envs, team)
-
-    def set_opponent(self, role: str, slot: int, envs: Any = slice(None), team: int | None = None) -> None:
-        """Hands the agents of a role (of one team) to the frozen policy in a slot, from each env's next reset row on."""
-        self._set_next_controller(role, -1 - slot, envs, team)
-
-    def _set_next_controller(self, role: str, number: int, envs: Any, team: int | None) -> None:
+        number = self.controller_number(role, name)
         seats = next(s for s in self.layout.seats if s.role == role)
         agents = seats.agents if team is None else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
         self.arrays["controller_next"][envs, agents] = number
+
+    def set_lineups(self, controllers: np.ndarray, weights: np.ndarray) -> None:
+        """Who plays: `controllers` [lineups, agents] with relative `weights`. Every env draws one in each reset row from now on.
+
+        Without any, controllers are as `set_controller` left them.
+        """
+        count = len(weights)
+        if count > LINEUPS:
+            raise LudusError(f"{count} lineups are more than the {LINEUPS} a batch can draw from: use fewer opponents in the mix")
+        table = np.zeros((LINEUPS, self.layout.num_agents), np.int16)
+        until = np.ones((2, LINEUPS), np.float32)
+        if count:
+            table[:count] = controllers
+            live = np.where((controllers == FROZEN).any(1), 0.0, weights)
+            if live.sum() <= 0:
+                raise LudusError("every lineup has a frozen opponent: add self or a bot, for envs whose slot is being refilled")
+            for row, shares in enumerate((live, np.asarray(weights, float))):
+                until[row, :count] = np.cumsum(shares / shares.sum())
+        self._fill("lineup_controller", table)
+        self._fill("lineup_until", until)
+        self._fill("num_lineups", np.array([count]))
+
+    def read_lineup_results(self, blocks: int) -> np.ndarray:
+        """[blocks of envs, lineups, (episodes, won, drawn, lost)] of the learning side, since the last call."""
+        array = self.arrays["lineup_results"]
+        results = _host(array.reshape(blocks, -1, *array.shape[1:]).sum(1)).copy()
+        array[...] = 0
+        return results
 
     # -- statistics ----------------------------------------------------------------------------------------------------
 

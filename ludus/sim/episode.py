@@ -12,9 +12,9 @@ from numpy import float32
 from ludus.sim import random
 from ludus.sim.game import phase
 
-# values of `controller`: 0 is the learning policy, above are bots, below are frozen policies (slot k is -1 - k)
-STILL, RANDOM, FIRST_BOT = 1, 2, 3
-STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE = 9001, 9002, 9003
+# values of `controller`: 0 is the learning policy, above are bots, -1 is the frozen policy in the slot of this env
+FROZEN, STILL, RANDOM, FIRST_BOT = -1, 1, 2, 3
+STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE, STREAM_LINEUP = 9001, 9002, 9003, 9004
 
 
 @phase(
@@ -41,6 +41,22 @@ def begin_env(
     truncated[env] = False
 
 
+@phase(writes="lineup")
+def draw_lineup(env, key, num_lineups, lineup_until, slot_open, lineup):
+    """Who plays in the episode that starts: a draw by the mix, without frozen opponents while their slot is closed.
+
+    Row 0 of `lineup_until` holds the running shares of the lineups without frozen opponents, row 1 those of all.
+    """
+    lineup[env] = -1
+    if num_lineups[0] > 0:
+        row = 1 if slot_open[env] else 0
+        drawn = random.uniform(key[env], STREAM_LINEUP, 0)
+        chosen = 0
+        while chosen < num_lineups[0] - 1 and drawn >= lineup_until[row, chosen]:
+            chosen += 1
+        lineup[env] = chosen
+
+
 @phase(
     lanes="agents",
     writes=(
@@ -49,14 +65,17 @@ def begin_env(
     ),
 )  # fmt: skip
 def begin_agent(
-    env, agent, resetting, alive, idle, outcome, controller, controller_next, was_alive, valid, episode_return,
+    env, agent, resetting, alive, idle, outcome, lineup, lineup_controller, controller, controller_next, was_alive, valid, episode_return,
     episode_length, terms, term_totals, goals, action_mask, num_terms, num_goals, num_masked,
 ):  # fmt: skip
     if resetting[env]:
         alive[env, agent] = True
         idle[env, agent] = False
         outcome[env, agent] = 0
-        controller[env, agent] = controller_next[env, agent]
+        if lineup[env] >= 0:
+            controller[env, agent] = lineup_controller[lineup[env], agent]
+        else:
+            controller[env, agent] = controller_next[env, agent]
         was_alive[env, agent] = False
         valid[env, agent] = False
         episode_return[env, agent] = 0.0
@@ -151,11 +170,14 @@ def end_agent(
 
 @phase(lanes="agents", writes="statistics")
 def count_agent(
-    env, agent, counted, outcome, truncated, terminated, episode_return, episode_length, term_totals, goals, statistics,
-    num_terms, num_goals,
+    env, agent, counted, lineup, controller, outcome, truncated, terminated, episode_return, episode_length, term_totals, goals,
+    statistics, num_terms, num_goals,
 ):  # fmt: skip
-    """Adds a finished episode to the statistics. The columns are `layout.STATISTICS`, then terms, then goals."""
-    if counted[env]:
+    """Adds a finished episode to the statistics. The columns are `layout.STATISTICS`, then terms, then goals.
+
+    Where lineups are drawn, only learning agents count: what bots and frozen opponents earn is not the policy's doing.
+    """
+    if counted[env] and (lineup[env] < 0 or controller[env, agent] == 0):
         total = episode_return[env, agent]
         first = statistics[env, agent, 0] == 0.0
         statistics[env, agent, 0] += 1.0
@@ -178,6 +200,26 @@ def count_agent(
             statistics[env, agent, 10 + i] += term_totals[env, agent, i]
         for i in range(num_goals):
             statistics[env, agent, 10 + num_terms + i] += goals[env, agent, i]
+
+
+@phase(writes="lineup_results")
+def count_lineup(env, agents, counted, lineup, controller, outcome, lineup_results):
+    """Adds a finished episode to its lineup: episodes, and the shares of its learning agents that won, drew and lost."""
+    if counted[env] and lineup[env] >= 0:
+        learners, won, lost = 0, 0, 0
+        for agent in range(agents):
+            if controller[env, agent] == 0:
+                learners += 1
+                if outcome[env, agent] > 0:
+                    won += 1
+                elif outcome[env, agent] < 0:
+                    lost += 1
+        if learners > 0:
+            at = lineup[env]
+            lineup_results[env, at, 0] += 1.0
+            lineup_results[env, at, 1] += float32(won) / float32(learners)
+            lineup_results[env, at, 2] += float32(learners - won - lost) / float32(learners)
+            lineup_results[env, at, 3] += float32(lost) / float32(learners)
 
 
 @phase(writes="valid_steps")

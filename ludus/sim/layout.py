@@ -14,6 +14,8 @@ import numpy as np
 from ludus.errors import LudusError
 from ludus.sim.game import Binary, Choice, Continuous, Each, Field, Game, Settings, Size, f32, flag, i8, i16, i32
 
+LINEUPS = 32  # most lineups of a batch: who may sit where, drawn anew by every env in its reset row
+
 # Written by the engine, readable by rules: `step` counts from 1 inside an episode, 0 in the reset row.
 ENGINE_FIELDS: dict[str, Field] = {
     "seed": Field("int64"),
@@ -28,6 +30,12 @@ ENGINE_FIELDS: dict[str, Field] = {
     "valid_steps": Field("int64"),
     "controller": i16("agents"),
     "controller_next": i16("agents"),
+    "lineup": i16(),
+    "slot_open": flag(),
+    "lineup_results": f32(LINEUPS, 4),
+    "num_lineups": i32(1, shared=True),
+    "lineup_controller": i16(LINEUPS, "agents", shared=True),
+    "lineup_until": f32(2, LINEUPS, shared=True),
     "was_alive": flag("agents"),
     "valid": flag("agents"),
     "reward": f32("agents"),

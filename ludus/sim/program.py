@@ -63,10 +63,11 @@ def assemble(game: Game) -> Program:
     for role, numbers in controllers(game).items():
         bots.update({bot: numbers[bot.name] for bot in game.bots.get(role, ())})
 
-    calls = [Call(episode.begin_env, "always"), Call(episode.begin_agent, "always")]
+    calls = [Call(episode.begin_env, "always"), Call(episode.draw_lineup, "reset"), Call(episode.begin_agent, "always")]
     calls += [Call(bot, "step", number) for bot, number in bots.items()]
     calls += [Call(p, "step") for p in step]
     calls += [Call(p, "reset") for p in reset]
     calls += [Call(p, "always") for p in common]
-    calls += [Call(p, "always") for p in (episode.end_env, episode.end_agent, episode.count_agent, episode.count_env)]
+    ending = (episode.end_env, episode.end_agent, episode.count_agent, episode.count_lineup, episode.count_env)
+    calls += [Call(p, "always") for p in ending]
     return Program(game.name, tuple(calls))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from ludus.errors import LudusError, nearest
+from ludus.intervals import interval
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim import Batch
@@ -46,18 +46,6 @@ def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: 
             played[done] += 1
     # round after round in the order of envs: which episodes count does not depend on how long they took
     return {name: values.reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
-
-
-def interval(values: np.ndarray) -> dict[str, float]:
-    """Mean and 95% interval: Wilson's for shares, else the normal one."""
-    n, mean = len(values), float(values.mean())
-    if np.isin(values, (0.0, 1.0)).all():
-        z = 1.96
-        centre = (mean + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
-        return {"mean": mean, "low": max(0.0, centre - half), "high": min(1.0, centre + half)}
-    half = 1.96 * float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else float("inf")
-    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def opponents(batch_game: Any, controllers: Mapping[str, Mapping[str, int]], against: str) -> list[tuple[str, dict[str, str]]]:

@@ -15,15 +15,17 @@ import numpy as np
 import torch
 
 from ludus.config import Config
+from ludus.curriculum.stages import Stages
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
+from ludus.league.league import League, mixes
 from ludus.learn.ppo import PPO
 from ludus.training import checkpoint, devices
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Clock, Window
 from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
-from ludus.training.sources import make_batch
+from ludus.training.sources import make_batch, scheduled
 
 
 @dataclass
@@ -61,12 +63,27 @@ class Trainer:
         self.batch = make_batch(config, config.envs, config.seed, stagger=config.train.stagger, threads=config.train.threads or 1)
         self.batch.check_received()
         self.compile_seconds: float | None = time.perf_counter() - begin
+        self.game_fingerprint = self.batch.fingerprint()
         self.algorithm = PPO(self.batch, config)
+        policies = {name: role.policy for name, role in self.algorithm.roles.items()}
+        self.league = League(run, self.batch, policies, config) if any(mixes(config)) else None
+        self.stages: Stages | None = None
+        if self.league is not None:
+            self.algorithm.opponents = list(self.league.players.values())
+            if config.curriculum.stages:
+                self.stages = Stages(config.curriculum.stages, self.league, self.batch)
         self.progress = Progress()
         self.clock, self.window = Clock(), Window()
         self.diagnostics = Diagnostics(self.algorithm)
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
+
+    def begin(self) -> None:
+        """What a new run does before its checkpoint 0."""
+        if self.league is not None:
+            self.league.begin()
+        if self.stages is not None:
+            self.stages.enter(0)
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -97,6 +114,9 @@ class Trainer:
         """One rollout and its update."""
         p, clock = self.progress, self.clock
         torch.manual_seed(stream_seed(self.config.seed, p.iteration, "play"))
+        changed = scheduled(self.config, self.share)
+        if changed:
+            self.batch.set_params(changed)
         diagnose = self.config.log.diagnostics_every and p.iteration % self.config.log.diagnostics_every == 0
         self.algorithm.collect(clock)
         with clock("learn"):
@@ -110,11 +130,19 @@ class Trainer:
                 int(metrics[f"ppo/{role.name}/epochs_run"]) * role.config.minibatches for role in self.algorithm.roles.values()
             )
             p.iteration += 1
-            record = {**metrics, **self.episode_metrics(), **self.action_metrics()}
+            record = {**metrics, **self.episode_metrics(), **self.action_metrics(), **self.opponent_metrics()}
             self.refuse_nan(record)
             if diagnose:
                 self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()})
         return record
+
+    def opponent_metrics(self) -> dict[str, float]:
+        """New snapshots, new opponents, the next stage; and how the policy fares against each."""
+        if self.league is None:
+            return {}
+        random = np.random.default_rng(stream_seed(self.config.seed, self.progress.iteration, "league"))
+        metrics = self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
+        return metrics | (self.stages.after_iteration() if self.stages is not None else {})
 
     def learned_steps(self) -> int:
         """Valid rows of the rollout that belong to learning agents."""
@@ -351,12 +379,16 @@ class Trainer:
                 policy |= {f"{name}/predictor.{n}": t for n, t in role.predictor.state_dict().items()}
             optimizer |= {f"{name}/{n}": t for n, t in checkpoint.optimizer_tensors(role.optimizer).items()}
             state |= {f"role/{name}/state": role.state, f"role/{name}/start": role.start}
+        if self.league is not None:
+            state |= {f"league/{n}": t for n, t in self.league.tensors().items()}
         manifest = {
             "progress": asdict(p),
             "layout": self.batch.layout.describe(),
-            "game_fingerprint": self.batch.fingerprint(),
+            "game_fingerprint": self.game_fingerprint,
             "versions": versions(),
             "threads": self.config.train.threads,
+            "league": self.league.state() if self.league is not None else None,
+            "curriculum": self.stages.state() if self.stages is not None else None,
             "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
         }
         checkpoint.save(self.run, p.agent_steps, {"policy": policy, "optimizer": optimizer, "state": state}, manifest)
@@ -373,7 +405,7 @@ class Trainer:
             raise LudusError(
                 f"the game's layout changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
             )
-        if manifest["game_fingerprint"] != self.batch.fingerprint():
+        if manifest["game_fingerprint"] != self.game_fingerprint:
             raise LudusError(
                 f"the game's rules changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
             )
@@ -385,6 +417,10 @@ class Trainer:
             if saved:
                 role.state.copy_(state[f"role/{name}/state"])
                 role.start.copy_(state[f"role/{name}/start"])
+        if self.league is not None:
+            self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
+        if self.stages is not None:
+            self.stages.load_state(manifest["curriculum"])
         self.progress = Progress(**manifest["progress"])
         self._saved_at = (step, self.progress.seconds)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ludus.config import Config
+from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 from ludus.sim.game import Game
 from ludus.sim.layout import Layout
@@ -33,10 +34,32 @@ def make_batch(
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)
-    overrides = {**config.game_values, **(game.held_out if held_out else {})}
+    share = 1.0 if held_out else 0.0  # evaluation plays the game that a schedule ends with
+    overrides = {**values_at(config, share), **(game.held_out if held_out else {})}
     return Batch(
         game, num_envs, device=config.device, seed=seed, overrides=overrides, preset=preset, threads=threads, stagger=stagger
     )
+
+
+def values_at(config: Config, share: float) -> dict[str, float]:
+    """Game values at a share of the budget: numbers, and where schedules stand."""
+    whole = _whole_numbers(config)
+    return {
+        n: round(parse(v, f"game.{n}")(share)) if n in whole else parse(v, f"game.{n}")(share)
+        for n, v in config.game_values.items()
+    }
+
+
+def scheduled(config: Config, share: float) -> dict[str, float]:
+    """Those of the game values that change."""
+    changing = {n for n, v in config.game_values.items() if len(parse(v, f"game.{n}").points) > 1}
+    return {n: v for n, v in values_at(config, share).items() if n in changing} if changing else {}
+
+
+def _whole_numbers(config: Config) -> set[str]:
+    """Integer parameters that follow a schedule."""
+    game, _ = find_game(config.game)
+    return {n for n, p in game.params.items() if p.integer and isinstance(config.game_values.get(n), str)}
 
 
 def layout_of(config: Config) -> tuple[Any, Game | None]:
@@ -44,7 +67,12 @@ def layout_of(config: Config) -> tuple[Any, Game | None]:
     if is_foreign(config.game):
         return make_batch(config, 1, config.seed).layout, None
     game, preset = find_game(config.game)
-    return Layout(game, game.resolve(config.game_values, preset)), game
+    for share in sorted({0.0, *(s for v in config.game_values.values() for s, _ in parse(v).points)}):
+        settings = game.resolve(values_at(config, share), preset)  # refuses a schedule that leaves a parameter's range
+    for name in scheduled(config, 0.0):
+        if name in settings.sizes:
+            raise LudusError(f"game.{name} is a size and cannot change during a run: give it one number")
+    return Layout(game, settings), game
 
 
 def role_rows(config: Config) -> dict[str, int]:

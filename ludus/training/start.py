@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ludus.config import Config, check, flatten, resolve
+from ludus.curriculum.stages import check_stages
 from ludus.errors import LudusError, nearest
+from ludus.league.league import mixes
+from ludus.league.lineups import make_lineups, parse_mix
+from ludus.league.matchmaking import check_sampler
 from ludus.sim.episode import RANDOM
 from ludus.sim.program import controllers
 from ludus.training import devices
@@ -48,6 +52,12 @@ def check_names(config: Config) -> None:
             raise LudusError(
                 f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
             )
+    check_sampler(config.league.sampler)
+    for mix in mixes(config):
+        if mix and game is None:
+            raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
+        make_lineups(batch_layout, bots, parse_mix(mix))
+    check_stages(config.curriculum.stages, batch_layout, bots)
     best = config.checkpoint.best_metric
     if best is not None and not best.startswith("eval/"):
         raise LudusError(
@@ -71,6 +81,7 @@ def create(
         trainer = Trainer(run, config, watch=watch)
         if begin is not None:
             begin(trainer)
+        trainer.begin()
         trainer.batch.check_received()
         game = {
             **trainer.batch.received(),

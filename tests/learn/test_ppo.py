@@ -11,6 +11,7 @@ from ludus.policies.heads import Actions
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim import Batch
+from ludus.sim.episode import FROZEN
 from tests.sim.games import COUNTER, PURSUIT
 
 NOTHING = contextlib.nullcontext
@@ -187,7 +188,7 @@ def test_recomputed_advantages_equal_the_first_ones_before_any_update():
 
 
 def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
-    """Slot 0 plays the runners of half of the envs: its weights decide there, its rows are not learned from."""
+    """A frozen policy plays the runners of half of the envs: its weights decide there, its rows are not learned from."""
     ppo = make(memory="none", bptt=1, envs=8, overrides={"max_steps": 12})
     batch, runner = ppo.batch, ppo.roles["runner"]
     frozen = Policy(batch.layout.observation, runner.space, ppo.config.policy)
@@ -195,13 +196,13 @@ def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
         frozen.action_head.weight.zero_()
         frozen.action_head.bias[0], frozen.log_std[0] = 5.0, -10.0  # always turns fully left
     hash_before = {n: t.clone() for n, t in frozen.state_dict().items()}
-    ppo.opponents = [Player(frozen, batch, runner.agents, slot=0)]
-    batch.set_opponent("runner", 0, envs=slice(0, 4))
+    ppo.opponents = [Player(frozen, batch, runner.agents, frozen=True)]
+    batch["controller_next"][:4, runner.agents] = FROZEN
     seen = []
     for _ in range(3):
         ppo.collect(lambda phase: NOTHING())
         ppo.learn(0.0)
-        theirs = batch.numpy("controller")[:, runner.agents] == -1
+        theirs = batch.numpy("controller")[:, runner.agents] == FROZEN
         seen.append(theirs.mean())
         turned = batch["action_turn"][:, runner.agents]
         assert (turned[theirs] > 0.999).all() and not (turned[~theirs] > 0.999).all()

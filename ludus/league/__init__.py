@@ -1,0 +1,1 @@
+"""Opponents in training: who sits on the other side, snapshots of earlier policies, ratings."""

@@ -1,0 +1,192 @@
+"""The league of a run: which opponents are in play, what becomes a snapshot, who beats whom.
+
+Envs are dealt into as many blocks as there are slots; the snapshot in a slot plays in its block. An env draws its lineup in
+its own reset row (`sim/episode.py`), so an opponent never changes inside an episode. To bring in another snapshot a slot is
+closed (its envs draw other lineups), and refilled between two iterations once no env of its block plays against it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.config import Config
+from ludus.league.lineups import Lineup, make_lineups, parse_mix
+from ludus.league.matchmaking import draw
+from ludus.league.pool import Pool
+from ludus.league.tally import Matches, Tally
+from ludus.policies.player import Player
+from ludus.policies.policy import Policy
+from ludus.sim.episode import FROZEN
+from ludus.training.run import Run
+
+WRITE_EVERY = 20  # iterations between lines in matches.jsonl
+
+
+@dataclass
+class Slot:
+    """A snapshot of every role that can be an opponent (role → step), and whether envs may still draw it."""
+
+    snapshots: dict[str, int] = field(default_factory=dict)
+    open: bool = True
+
+
+class League:
+    """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration` after each."""
+
+    def __init__(self, run: Run, batch: Any, policies: Mapping[str, Policy], config: Config) -> None:
+        self.run, self.batch, self.policies, self.config = run, batch, policies, config
+        self.lineups: list[Lineup] = []
+        self.pool = Pool(run, config.league.pool_size)
+        self.slots: list[Slot] = []
+        self.players: dict[tuple[int, str], Player] = {}
+        self.renewed = 0  # the slot that was closed last
+        self.tally, self.matches = Tally(), Matches()
+        if any("pool" in parse_mix(mix) for mix in mixes(config)):
+            self.slots = [Slot() for _ in range(config.league.slots)]
+            self.players = {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in policies}
+
+    def _player(self, slot: int, role: str) -> Player:
+        frozen = copy.deepcopy(self.policies[role]).requires_grad_(False)
+        agents = next(s.agents for s in self.batch.layout.seats if s.role == role)
+        return Player(frozen, self.batch, agents, frozen=True, envs=self.block(slot))
+
+    def block(self, slot: int) -> slice:
+        size = self.batch.num_envs // len(self.slots)
+        return slice(slot * size, (slot + 1) * size)
+
+    # -- who plays -----------------------------------------------------------------------------------------------------
+
+    def make_lineups(self, mix: str) -> list[Lineup]:
+        return make_lineups(self.batch.layout, self.batch.controllers, parse_mix(mix))
+
+    def set_mix(self, mix: str) -> None:
+        """From each env's next reset row on."""
+        self.lineups = self.make_lineups(mix)
+        table = np.array([lineup.controllers for lineup in self.lineups]).reshape(len(self.lineups), -1)
+        self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]))
+
+    def begin(self, agent_steps: int = 0) -> None:
+        """The first snapshot, in every slot."""
+        self.set_mix(mixes(self.config)[0])
+        if self.slots:
+            self.pool.add(agent_steps, self.policies)
+            for k in range(len(self.slots)):
+                self.fill(k, dict.fromkeys(self.policies, agent_steps))
+
+    def fill(self, k: int, snapshots: Mapping[str, int]) -> None:
+        """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has their addresses."""
+        for role, step in snapshots.items():
+            weights = self.pool.load(step, role)
+            with torch.no_grad():
+                for name, tensor in self.players[k, role].policy.state_dict().items():
+                    tensor.copy_(weights[name])
+        self.slots[k] = Slot(dict(snapshots), open=True)
+        self.batch.arrays["slot_open"][self.block(k)] = True
+
+    def renew(self, iteration: int, random: np.random.Generator) -> None:
+        """Refills closed slots that nobody plays any more, then closes the next one where it is time."""
+        closed = [k for k, slot in enumerate(self.slots) if not slot.open]
+        if closed:
+            in_use = (self.batch.numpy("controller") == FROZEN).any(1)
+            for k in closed:
+                if not in_use[self.block(k)].any():
+                    self.fill(k, {role: self.choose(role, random) for role in self.policies})
+        if iteration % self.config.league.renew_every == 0:
+            k = (self.renewed + 1) % len(self.slots)
+            if self.slots[k].open:
+                self.slots[k].open = False
+                self.batch.arrays["slot_open"][self.block(k)] = False
+                self.renewed = k
+
+    def choose(self, role: str, random: np.random.Generator) -> int:
+        known = {step: self.tally.win_rate(f"{role} snapshot:{step}") for step in self.pool.steps}
+        return draw(self.config.league.sampler, self.pool.steps, known, random)
+
+    # -- after each iteration ------------------------------------------------------------------------------------------
+
+    def after_iteration(self, iteration: int, agent_steps: int, random: np.random.Generator) -> dict[str, float]:
+        self.count()
+        if self.slots:
+            every = self.config.league.snapshot_every
+            if every is not None and agent_steps - self.pool.steps[-1] >= every:
+                self.pool.add(agent_steps, self.policies)
+            self.renew(iteration, random)
+        if iteration % WRITE_EVERY == 0:
+            for line in self.matches.take(agent_steps, self.pool.steps[-1] if self.slots else 0):
+                self.run.append_json("matches.jsonl", line)
+        return self.metrics()
+
+    def count(self) -> None:
+        """Takes the results of finished episodes from the batch."""
+        results = self.batch.read_lineup_results(max(1, len(self.slots)))
+        for i, lineup in enumerate(self.lineups):
+            if lineup.opponent == "self":
+                continue
+            if lineup.opponent != "pool":
+                self._count(lineup, lineup.opponent, results[:, i].sum(0))
+                continue
+            for k, slot in enumerate(self.slots):
+                role = self.opposing_role(lineup)
+                self._count(lineup, f"snapshot:{slot.snapshots[role]}", results[k, i], role)
+
+    def _count(self, lineup: Lineup, opponent: str, result: np.ndarray, role: str = "") -> None:
+        if result[0] == 0:
+            return
+        self.matches.add(lineup.side, opponent, result)
+        self.tally.add(lineup.key, result)
+        if role:
+            self.tally.add(f"{role} {opponent}", result)
+
+    def opposing_role(self, lineup: Lineup) -> str:
+        """The role of the first frozen agent: whose snapshot this lineup meets."""
+        agent = lineup.controllers.index(FROZEN)
+        return next(s.role for s in self.batch.layout.seats if s.start <= agent < s.stop)
+
+    def metrics(self) -> dict[str, float]:
+        out = {"league/pool_size": float(len(self.pool.steps)), "league/open_slots": float(sum(s.open for s in self.slots))}
+        for key in dict.fromkeys(lineup.key for lineup in self.lineups if lineup.opponent != "self"):
+            if key in self.tally.counts:
+                low, high = self.tally.interval(key)
+                out |= {f"league/{key}/win_rate": self.tally.win_rate(key), f"league/{key}/win_rate_low": low}
+                out |= {f"league/{key}/win_rate_high": high}
+        return out
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """For the manifest: with the snapshots' files and the players' memories it is everything."""
+        return {
+            "snapshots": {str(step): text for step, text in self.pool.hashes.items()},
+            "slots": [asdict(slot) for slot in self.slots],
+            "renewed": self.renewed,
+            "tally": self.tally.state(),
+            "matches": self.matches.state(),
+        }
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
+
+    def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
+        self.pool.restore(state["snapshots"])
+        self.lineups = self.make_lineups(mixes(self.config)[0])
+        self.renewed = int(state["renewed"])
+        self.tally.load_state(state["tally"])
+        self.matches.load_state(state["matches"])
+        is_open = self.batch.numpy("slot_open").copy()
+        for k, saved in enumerate(state["slots"]):
+            self.fill(k, saved["snapshots"])
+            self.slots[k].open = saved["open"]
+        self.batch.arrays["slot_open"][...] = torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
+        for (k, role), player in self.players.items():
+            player.state.copy_(tensors[f"{k}/{role}"])
+
+
+def mixes(config: Config) -> list[str]:
+    """The mix of every stage, or the only one."""
+    return [stage.mix for stage in config.curriculum.stages] or [config.league.mix]

@@ -1,0 +1,76 @@
+"""Snapshots: copies of the policies of all roles, one file per step, in the run's folder. They never change once written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ludus.errors import LudusError
+from ludus.training.run import Run
+
+
+class Pool:
+    """At most `size` snapshots; when there are too many, one is dropped where they lie closest, so that old ones stay."""
+
+    def __init__(self, run: Run, size: int) -> None:
+        self.run, self.size = run, size
+        self.hashes: dict[int, str] = {}  # by step, oldest first
+
+    @property
+    def folder(self) -> Path:
+        return self.run.path / "snapshots"
+
+    @property
+    def steps(self) -> list[int]:
+        return list(self.hashes)
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"{step:012d}.safetensors"
+
+    def add(self, step: int, policies: Mapping[str, torch.nn.Module]) -> None:
+        """Writes the policies as they are now."""
+        tensors = {
+            f"{role}/{n}": t.detach().cpu().contiguous() for role, p in policies.items() for n, t in p.state_dict().items()
+        }
+        self.folder.mkdir(exist_ok=True)
+        save_file(tensors, self.path(step))
+        self.hashes[step] = self.hash(step)
+        if len(self.hashes) > self.size:
+            step = crowded(self.steps)
+            del self.hashes[step]
+            self.path(step).unlink(missing_ok=True)
+
+    def hash(self, step: int) -> str:
+        try:
+            return hashlib.sha256(self.path(step).read_bytes()).hexdigest()
+        except OSError as error:
+            raise LudusError(
+                f"the snapshot {self.path(step)} cannot be read ({error}): resume from an older checkpoint"
+            ) from None
+
+    def load(self, step: int, role: str) -> dict[str, torch.Tensor]:
+        """The weights of a role's policy, after making sure that the file is the one that was written."""
+        if self.hash(step) != self.hashes[step]:
+            raise LudusError(f"the snapshot {self.path(step)} is not the file that was written (its hash differs)")
+        try:
+            tensors = load_file(self.path(step))
+        except SafetensorError as error:
+            raise LudusError(f"the snapshot {self.path(step)} cannot be read ({error})") from None
+        return {n.removeprefix(role + "/"): t for n, t in tensors.items() if n.startswith(role + "/")}
+
+    def restore(self, hashes: Mapping[str, str]) -> None:
+        """The pool as a checkpoint listed it; snapshots taken after it are dropped."""
+        self.hashes = {int(step): text for step, text in hashes.items()}
+        for path in self.folder.glob("*.safetensors"):
+            if int(path.stem) not in self.hashes:
+                path.unlink()
+
+
+def crowded(steps: Sequence[int]) -> int:
+    """The inner step whose neighbours are closest together: the first and the last always stay."""
+    return min(zip(steps, steps[1:], steps[2:], strict=False), key=lambda three: three[2] - three[0])[1]

@@ -1,0 +1,154 @@
+"""The league in real training: opponents change between episodes only, snapshots stay what they were, resume goes on."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import ludus
+from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+from ludus.errors import LudusError
+from ludus.sim.episode import FROZEN
+from ludus.training.loop import Trainer
+from ludus.training.start import create, prepare
+
+
+def config(steps=40_000, mix="self 1, pool 2, bot:flee 1", stages=(), **league):
+    return Config(
+        game="pursuit", envs=16, game_values={"max_steps": 20.0},
+        policy=PolicyConfig(hidden=(16,), memory="lstm", memory_size=8),
+        learn=PPOConfig(rollout=16, bptt=16, minibatches=2, epochs=1, learning_rate=1e-3),
+        league=LeagueConfig(**{"mix": mix, "slots": 4, "snapshot_every": 4_000, "renew_every": 2, **league}),
+        curriculum=CurriculumConfig(stages=stages),
+        train=TrainConfig(total_agent_steps=steps, threads=1),
+        eval=EvalConfig(episodes=4, against=("self",), every_agent_steps=10**9),
+    )  # fmt: skip
+
+
+def made(tmp_path, **values) -> Trainer:
+    return create(tmp_path / "run", *prepare(config(**values)))
+
+
+def test_real_training_keeps_opponents_within_episodes_and_starts_their_memory_fresh(tmp_path):
+    trainer = made(tmp_path)
+    league, batch = trainer.league, trainer.batch
+    step, seen = batch.step, []
+    last = {"controller": batch["controller"].copy(), "snapshots": [dict(s.snapshots) for s in league.slots]}
+
+    def watched():
+        # an env whose last row was a reset row: the players' memory was zeroed before they acted on it
+        for (k, _), player in league.players.items():
+            block = league.block(k)
+            rows = batch["resetting"][block].repeat(player.count) & (batch["controller"][block, player.agents] == FROZEN).ravel()
+            if rows.any():
+                seen.append("fresh")
+                again = player.policy(
+                    torch.from_numpy(batch["observation"][block, player.agents].reshape(1, len(rows), -1)),
+                    torch.zeros_like(player.state), torch.zeros(1, len(rows), dtype=torch.bool),
+                )  # fmt: skip
+                assert torch.allclose(again.state[rows], player.state[rows], atol=1e-6)
+        step()
+        going_on = ~batch["resetting"]
+        assert np.array_equal(batch["controller"][going_on], last["controller"][going_on])
+        last["controller"] = batch["controller"].copy()
+
+    batch.step = watched
+    for _ in range(30):
+        in_use = (batch["controller"] == FROZEN).any(1) & ~batch["finished"]
+        trainer.iterate()
+        for k, slot in enumerate(league.slots):
+            if slot.snapshots != last["snapshots"][k]:
+                seen.append("swapped")
+                assert not (batch["controller"][league.block(k)] == FROZEN).any()
+            last["snapshots"][k] = dict(slot.snapshots)
+        assert in_use.shape == (16,)
+    assert seen.count("swapped") >= 5 and seen.count("fresh") >= 20
+
+
+def test_snapshots_are_copies_that_never_change(tmp_path):
+    trainer = made(tmp_path)
+    hashes = {}
+    for _ in range(20):
+        trainer.iterate()
+        for step in trainer.league.pool.steps:
+            path = trainer.league.pool.path(step)
+            now = hashlib.sha256(path.read_bytes()).hexdigest()
+            assert hashes.setdefault(step, now) == now
+    assert len(hashes) >= 3
+    weights = [trainer.league.pool.load(step, "chaser")["action_head.weight"] for step in trainer.league.pool.steps]
+    assert not torch.equal(weights[0], weights[-1])
+    trainer.league.pool.path(0).write_bytes(b"something else")
+    with pytest.raises(LudusError, match="is not the file that was written"):
+        trainer.league.pool.load(0, "chaser")
+
+
+def test_opponents_rows_are_not_learned_from(tmp_path):
+    trainer = made(tmp_path, mix="bot:flee 1")
+    for _ in range(4):
+        trainer.iterate()
+    assert not trainer.algorithm.roles["runner"].rollout.valid.any()
+    assert trainer.algorithm.roles["chaser"].rollout.valid.any()
+
+
+def weights_and_logs(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    kept = [{k: v for k, v in line.items() if not k.startswith(("speed/", "memory/", "progress/seconds"))} for line in lines]
+    newest = max((run / "checkpoints").iterdir())
+    snapshots = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (run / "snapshots").iterdir()}
+    return kept, (newest / "policy.safetensors").read_bytes(), (run / "matches.jsonl").read_text(), snapshots
+
+
+def test_resume_goes_on_exactly_with_slots_snapshots_and_results(tmp_path):
+    whole = ludus.train(config(), run=tmp_path / "whole", quiet=True)
+    half = ludus.train(config(steps=20_000, snapshot_every=4_000), run=tmp_path / "half", quiet=True)
+    ludus.resume(half.path, quiet=True, total_agent_steps=40_000)
+    a, b = weights_and_logs(whole.path), weights_and_logs(half.path)
+    assert a[1] == b[1] and a[3] == b[3] and a[2] == b[2]
+    assert len(a[0]) == len(b[0]) and a[0][-1].keys() == b[0][-1].keys()
+    assert a[0][-1] == b[0][-1]
+
+
+def test_stages_move_on_when_the_opponent_is_surely_beaten(tmp_path):
+    stages = (
+        Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}),
+        Stage(mix="self 1, bot:still 1"),
+    )
+    trainer = made(tmp_path, mix="", stages=stages)
+    numbers = []
+    for _ in range(40):
+        record = trainer.iterate()
+        numbers.append(record["curriculum/stage"])
+    assert numbers[0] == 0 and numbers[-1] == 1
+    assert {lineup.opponent for lineup in trainer.league.lineups} == {"self", "bot:still"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ((Stage(mix="self 1"), Stage(mix="self 1")), "never ends"),
+        ((Stage(mix="self 1", opponent="bot:still"), Stage(mix="self 1")), "never meets it"),
+        ((Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=1.0), Stage(mix="self 1")), "less than 1"),
+        ((Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.999), Stage(mix="self 1")), "gives 0.99"),
+        ((Stage(mix="bot:still 1", opponent="chaser/bot:still"),), "nothing follows it"),
+    ],
+)
+def test_stages_that_can_never_advance_are_refused(stages, words):
+    with pytest.raises(LudusError, match=words):
+        prepare(config(mix="", stages=stages))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"slots": 5}, "16 envs do not divide into the blocks of 5 slots"),
+        ({"sampler": "newest"}, "league.sampler=newest is unknown"),
+        ({"mix": "self 0"}, "sums to 0"),
+        ({"mix": "pool 1"}, "every lineup has a frozen opponent"),
+    ],
+)
+def test_a_league_that_cannot_work_is_refused(tmp_path, values, words):
+    with pytest.raises(LudusError, match=words):
+        made(tmp_path, **values)
+    assert not list(tmp_path.iterdir())
