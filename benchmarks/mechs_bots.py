@@ -54,7 +54,9 @@ def main() -> None:
             continue
         rows = play(options.preset, first, second, options.matches, overrides)
         mean, error = rows.mean(0), 1.96 * rows[:, 0].std() / len(rows) ** 0.5
-        print(f"{first:10} {second:10} {mean[0]:7.3f} ± {error:.3f} " + "".join(f"{value:12.3f}" for value in mean[1:]), flush=True)
+        print(
+            f"{first:10} {second:10} {mean[0]:7.3f} ± {error:.3f} " + "".join(f"{value:12.3f}" for value in mean[1:]), flush=True
+        )
 
 
 if __name__ == "__main__":
