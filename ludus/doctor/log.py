@@ -78,6 +78,14 @@ class Log:
                 return curve
         return None
 
+    def while_learning(self, role: str, key: str) -> Curve | None:
+        """As `of`, without the rows in which a role among several is held still on purpose: a learning rate of 0."""
+        curve, rate = self.of(role, key), self.of(role, "lr")
+        if curve is None or rate is None or len(self.roles()) < 2:
+            return curve
+        learning = np.isin(curve.steps, rate.steps[rate.values > 0])
+        return Curve(curve.name, curve.steps[learning], curve.values[learning]) if learning.any() else None
+
     def starting(self, prefix: str) -> list[Curve]:
         return [c for name, c in self.curves.items() if name.startswith(prefix) and len(c)]
 
@@ -113,6 +121,9 @@ def _find(path: Path) -> tuple[str, list[Path]]:
             if (path / name).exists():
                 return kind, [path / name]
         events = sorted(path.rglob("*tfevents*"))
+        folders = sorted({str(e.parent) for e in events})
+        if len(folders) > 1:
+            raise LudusError(f"{path} holds {len(folders)} logs: choose one, for example {folders[0]}")
         if events:
             return "events", events
         tables = sorted([*path.glob("*monitor.csv"), *path.glob("*.csv")])

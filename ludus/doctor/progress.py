@@ -16,6 +16,7 @@ SURE_OF_BEST = 3.5
 """Standard errors. The first is for the largest of a dozen ways to cut a curve in two, the second for the best window of ten:
 luck alone gets to about 2.5."""
 CUTS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+LITTLE = 0.5
 LATE = 0.3
 """A log that starts after this share of its last step saw nothing of the beginning."""
 
@@ -30,6 +31,8 @@ class Progress:
     """The smallest rise that would have been told from noise."""
     fall: float
     """Standard errors between the best window and the last."""
+    worse: bool
+    """The whole last half lies below the first rows."""
     learned: bool
     whole: bool
     """Long enough to judge, and the beginning is in it."""
@@ -48,6 +51,11 @@ class Progress:
         return self.whole and not self.learned
 
     @property
+    def little(self) -> bool:
+        """So small a rise that the short episodes of a run's first rows may account for it."""
+        return self.whole and self.gain < LITTLE * abs(self.start)
+
+    @property
     def failing(self) -> bool:
         """Nothing was learnt, or most of it is gone."""
         return self.flat or (self.whole and self.learned and self.lost > 0.5)
@@ -56,7 +64,7 @@ class Progress:
 def progress(curve: Curve | None) -> Progress:
     """How a curve whose higher values are better has gone. What cannot be judged is neither flat nor learnt."""
     if curve is None or len(curve) < FEWEST_ROWS:
-        return Progress(math.nan, math.nan, math.nan, 0, math.nan, 0.0, learned=False, whole=False)
+        return Progress(math.nan, math.nan, math.nan, 0, math.nan, 0.0, worse=False, learned=False, whole=False)
     of, parts = noise(curve.values), windows(curve.values)
     means = [float(part.mean()) for part in parts]
     at = max(range(len(means)), key=means.__getitem__)
@@ -67,6 +75,7 @@ def progress(curve: Curve | None) -> Progress:
         best_step=int(windows(curve.steps)[at][0]),
         noticeable=SURE * math.sqrt(2) * of.error(len(curve) / 2),
         fall=-certainty(parts[at], parts[-1], of),
+        worse=bool(tail(curve.values).max() < head(curve.values, 0.03).min()),
         learned=_rises(curve.values, of) or certainty(parts[0], parts[at], of) >= SURE_OF_BEST,
         whole=curve.first_step <= LATE * curve.last_step,
     )

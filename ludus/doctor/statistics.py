@@ -38,7 +38,7 @@ def noise(values: Array) -> Noise:
     if one == 0:
         return Noise(0.0, 0.0)
     alike = min(max(two / one - 1, 0.0), MOST_ALIKE)
-    return Noise(math.sqrt(one / (2 * (1 - alike))), alike)
+    return Noise(min(math.sqrt(one / (2 * (1 - alike))), float(values.std())), alike)
 
 
 def _around_trend(differences: Array) -> float:

@@ -90,6 +90,15 @@ def attends_to_all(log: Log) -> None:
     put(log, "strategy/attention_entropy_share", 0.999)
 
 
+def test_a_role_that_is_held_still_for_a_while_is_not_sick():
+    """Hiders wait until seekers can see: a learning rate of 0, hence no gradient and no movement."""
+    log = healthy("healthy_pursuit")
+    waits = np.arange(len(rows(log))) < 0.8 * len(rows(log))
+    for key in ("lr", "grad_norm", "approx_kl"):
+        change(log, f"ppo/runner/{key}", np.where(waits, 0.0, log.curves[f"ppo/runner/{key}"].values))
+    assert not {"policy_frozen", "gradient_vanishes", "gradient_explodes"} & {f.check for f in examine(log)}
+
+
 CASES: dict[str, tuple[str, Callable[[Log], None]]] = {
     "gradient_vanishes": ("healthy_cartpole", vanish),
     "gradient_explodes": ("healthy_cartpole", explode),

@@ -28,6 +28,11 @@ SICK = {
     "sb3/sick_dqn_no_exploration.csv": ["reward_never_met", "exploration_spent"],
     "sb3/sick_dqn_reward_nan.csv": ["not_finite"],
     "sb3/sick_ppo_one_batch_many_epochs.csv": ["updates_too_large", "return_falls"],
+    "sb3/later_sick_clip_tiny.csv": ["policy_frozen"],
+    "sb3/later_sick_rate.csv": ["updates_too_large"],
+    "sb3/later_sick_blind.csv": ["entropy_stuck", "return_flat"],
+    "sb3/later_sick_dqn_rate.csv": ["exploration_spent", "return_falls"],
+    "sb3/later_sick_value.csv": ["return_flat"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_forgets": ["updates_too_large"],
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
@@ -180,6 +185,11 @@ def test_nothing_there(tmp_path):
     with pytest.raises(LudusError, match="there is nothing at"):
         read_log(tmp_path / "nowhere")
     with pytest.raises(LudusError, match="holds no log"):
+        read_log(tmp_path)
+    for run in ("one", "two"):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "events.out.tfevents.1").write_bytes(b"")
+    with pytest.raises(LudusError, match="holds 2 logs: choose one"):
         read_log(tmp_path)
 
 

@@ -14,8 +14,6 @@ from ludus.doctor.statistics import head, medians, tail
 STILL_RANDOM = 0.97
 """Share of the first entropy. A policy that learns anything is below 0.95 after a few updates that matter."""
 AS_RANDOM_AS_EVER = 0.99
-LITTLE = 0.5
-"""Share of the first return: a rise that small may be the short episodes that a run's first rows are made of."""
 DECIDED = 0.05
 """Share of the first entropy below which hardly an action is tried any more."""
 CERTAIN = 0.01
@@ -47,8 +45,7 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
             continue
         first, last = float(np.median(head(curve.values))), float(np.median(tail(curve.values, 0.3)))
         judged = of_role(log, role)
-        little = judged.whole and judged.gain < LITTLE * abs(judged.start)
-        limit = STILL_RANDOM if judged.flat else AS_RANDOM_AS_EVER if little else 2.0
+        limit = STILL_RANDOM if judged.flat else AS_RANDOM_AS_EVER if judged.little else 2.0
         if first < CERTAIN or last < limit * max(first, float(np.median(curve.values))):
             continue
         coefficient = log.config.get("learn.entropy")

@@ -51,7 +51,7 @@ def gradient_vanishes(log: Log) -> Iterator[Finding]:
     See which module still gets a gradient; change the activation, the initial scale or the learning rate; normalise inputs.
     """
     for role in log.roles():
-        curve = log.of(role, "grad_norm")
+        curve = log.while_learning(role, "grad_norm")
         if curve is None or len(curve) < 12:
             continue
         late = float(np.median(tail(curve.values)))
@@ -76,7 +76,7 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
     Normalise returns, lower the learning rate, shorten the stretch of backpropagation through time.
     """
     for role in log.roles():
-        curve = log.of(role, "grad_norm")
+        curve = log.while_learning(role, "grad_norm")
         if curve is None or len(curve) < 12:
             continue
         early, late = float(np.median(head(curve.values, 0.2))), float(np.median(tail(curve.values, 0.3)))

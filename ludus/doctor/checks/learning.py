@@ -36,11 +36,13 @@ def return_flat(log: Log) -> Iterator[Finding]:
         judged, curve = of_role(log, role), log.of(role, "return")
         if curve is None or not judged.flat:
             continue
-        long_enough = len(curve) >= ENOUGH_ROWS and judged.noticeable <= NOTICEABLE * abs(judged.start)
+        long_enough = len(curve) >= ENOUGH_ROWS and (judged.worse or judged.noticeable <= NOTICEABLE * abs(judged.start))
         yield Finding(
             check="return_flat",
             severity="critical" if long_enough else "warning",
-            cause=f"the return of {role} has not risen since the start: nothing is being learnt",
+            cause=f"the return of {role} is worse than at the start: what the updates do is harmful"
+            if judged.worse
+            else f"the return of {role} has not risen since the start: nothing is being learnt",
             evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
             f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,

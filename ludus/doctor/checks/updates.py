@@ -17,6 +17,7 @@ LARGE_KL = 0.1
 HUGE_KL = 1.0
 MOSTLY_CLIPPED = 0.5
 """Where every second row is clipped, every second row teaches nothing."""
+SMALL_KL = 1e-3
 NO_KL = 1e-5
 """A hundredth of the smallest update that learns: the policy stands still."""
 EXPLAINS_NOTHING = 0.05
@@ -36,6 +37,8 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
         much, share = _sustained(kl), _sustained(clip)
         peak = float(kl.values.max()) if kl is not None else 0.0
         failing = of_role(log, role).failing
+        if kl is not None and much < SMALL_KL:
+            share = 0.0  # rows are clipped because the range is tiny: policy_frozen says so
         if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
             continue
         curve, limit = (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
@@ -79,22 +82,25 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
     Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the parameters that get gradients.
     """
     for role in log.roles():
-        kl = log.of(role, "approx_kl")
+        kl = log.while_learning(role, "approx_kl")
         if kl is None or len(kl) < 8:
             continue
         largest = float(medians(np.abs(kl.values)).max())
         if largest >= NO_KL or _certain(log, role):
             continue
-        bad = of_role(log, role).flat
-        rate = log.of(role, "lr")
+        bad = of_role(log, role).flat or of_role(log, role).little
+        rate, clip = log.of(role, "lr"), log.of(role, "clip_fraction")
+        clipped = clip is not None and float(np.median(clip.values)) > MOSTLY_CLIPPED
         yield Finding(
             check="policy_frozen",
             severity="critical" if bad else "warning",
-            cause=f"the policy of {role} does not move",
+            cause=f"the policy of {role} does not move" + (": the clip range is too small" if clipped else ""),
             evidence=f"KL per update never above {largest:.2g} nats (usual: 0.005 to 0.03)"
             + (f"; learning rate {rate.values[0]:.2g} to {rate.values[-1]:.2g}" if rate is not None else ""),
             confidence=0.85 if bad else 0.6,
-            fix="--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
+            fix="--learn.clip 0.2"
+            if clipped
+            else "--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
             first_step=kl.first_step,
             last_step=kl.last_step,
         )

@@ -51,8 +51,23 @@ RUNS: dict[str, tuple[Any, str, int, dict[str, Any]]] = {
     ),
     "healthy_ppo_huge_observations": (PPO, "scaled:CartPole-v1", 25_000, {**BIG, "seed": 0}),
     "sick_dqn_reward_nan": (DQN, "nan:CartPole-v1", 8_000, {"learning_starts": 500, "train_freq": 16, "seed": 0}),
+    # made after the checks were first written, and not looked at before
+    "later_sick_clip_tiny": (PPO, "CartPole-v1", 20_000, {**BIG, "clip_range": 1e-5, "seed": 3}),
+    "later_sick_rate": (PPO, "CartPole-v1", 20_000, {**BIG, "learning_rate": 0.03, "seed": 3}),
+    "later_sick_blind": (PPO, "blind:CartPole-v1", 20_000, {**BIG, "seed": 3}),
+    "later_sick_dqn_rate": (DQN, "CartPole-v1", 12_000, {"learning_rate": 1.0, "learning_starts": 500, "seed": 3}),
+    "later_sick_value": (PPO, "CartPole-v1", 20_000, {**BIG, "vf_coef": 0.0, "gae_lambda": 0.0, "seed": 3}),
+    "healthy_ppo_cartpole_later": (PPO, "CartPole-v1", 25_000, {**BIG, "seed": 7, "learning_rate": 1e-3}),
+    "healthy_a2c_acrobot_later": (A2C, "Acrobot-v1", 60_000, {"seed": 3}),
     "sick_ppo_one_batch_many_epochs": (PPO, "CartPole-v1", 25_000, {"n_steps": 64, "batch_size": 64, "n_epochs": 200, "learning_rate": 3e-3, "seed": 0}),
 }  # fmt: skip
+
+
+class Blind(gymnasium.ObservationWrapper):
+    """Observations that say nothing."""
+
+    def observation(self, observation: Any) -> Any:
+        return 0 * observation
 
 
 class Scaled(gymnasium.ObservationWrapper):
@@ -70,6 +85,8 @@ def make(name: str) -> gymnasium.Env:
     if kind == "nan":
         rewards = iter(range(10**9))
         env = gymnasium.wrappers.TransformReward(env, lambda reward: reward if next(rewards) < 4_000 else float("nan"))
+    if kind == "blind":
+        env = Blind(env)
     if kind == "scaled":
         env = Scaled(env)
     return env
@@ -83,16 +100,13 @@ def main() -> None:
         start = time.time()
         monitored = Monitor(make(env), str(folder / name))
         model = algorithm("MlpPolicy", monitored, device="cpu", **settings)
-        model.set_logger(configure(str(folder), ["csv", "tensorboard"]))
+        model.set_logger(configure(str(folder), ["csv"]))
         try:
             model.learn(steps)
         except ValueError as error:  # SB3 stops at NaN in the action distribution
             print(f"{name} stopped: {str(error)[:80]}")
         model.logger.close()
         shutil.copy(folder / "progress.csv", HERE / f"{name}.csv")
-        for events in folder.glob("events*"):
-            shutil.copy(events, Path("/tmp/zoo") / f"{name}.tfevents") if Path("/tmp/zoo").exists() else None
-        shutil.copy(folder / f"{name}.monitor.csv", f"/tmp/zoo/{name}.monitor.csv") if Path("/tmp/zoo").exists() else None
         print(f"{name}: {time.time() - start:.0f} s", flush=True)
 
 
