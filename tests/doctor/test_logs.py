@@ -31,7 +31,7 @@ SICK = {
     "sb3/later_sick_clip_tiny.csv": ["policy_frozen"],
     "sb3/later_sick_rate.csv": ["updates_too_large"],
     "sb3/later_sick_blind.csv": ["entropy_stuck", "return_flat"],
-    "sb3/later_sick_dqn_rate.csv": ["exploration_spent", "return_falls"],
+    "sb3/later_sick_dqn_rate.csv": ["return_falls"],
     "sb3/later_sick_value.csv": ["return_flat"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_forgets": ["updates_too_large"],

@@ -13,8 +13,8 @@ from ludus.doctor.statistics import tail
 
 NEVER = 1e-4
 SATURATED = 0.9
-SPENT_EARLY = 0.1
-"""Share of the run. Exploring for a tenth of it is usual at the least."""
+SPENT_EARLY = 0.05
+"""Share of the run. A tenth is a usual choice; half of that is hardly one."""
 TINY_STD = 0.02
 """Of actions in [-1, 1]: a hundredth of the range tells no action from its neighbour."""
 
@@ -93,7 +93,7 @@ def exploration_spent(log: Log) -> Iterator[Finding]:
             cause=f"{role} stopped exploring before it had found anything",
             evidence=f"epsilon is at {low:.3g} since step {since:,} of {curve.last_step:,}, and the return has not risen or not stayed",
             confidence=0.75,
-            fix=f"let epsilon fall over at least {int(SPENT_EARLY * 2 * curve.last_step):,} steps, and end at 0.05",
+            fix=f"let epsilon fall over at least {curve.last_step // 10:,} steps, and end at 0.05",
             first_step=since,
             last_step=curve.last_step,
         )
