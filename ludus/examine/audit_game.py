@@ -15,6 +15,7 @@ from ludus.games import REGISTRY, import_object, load_game
 from ludus.recipes import RECIPES, load_recipe
 from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm
+from ludus.training.sources import values_at
 
 OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potential": "shaping", "cost": "per_step"}
 
@@ -25,7 +26,7 @@ def audit_recipe(name: str) -> list[Finding]:
     if config.game.startswith("gym:"):
         raise LudusError(f"the reward of {config.game} is not declared: describe it in a file and use --rewards FILE")
     game, preset = load_game(config.game)
-    settings = game.resolve(config.game_values, preset)
+    settings = game.resolve(values_at(config, 1.0), preset)  # what a schedule ends with is what is learnt for good
     found: list[Finding] = []
     for role in game.roles:
         gamma = max(parse(config.learn.for_role(role.name).gamma, "gamma").values)
