@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,143 @@ import torch
 
 from ludus.errors import LudusError, nearest
 from ludus.intervals import interval
+from ludus.league.lineups import Lineup, make_lineups, sides
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim import Batch
-from ludus.training.replay import Recorder
+from ludus.sim.episode import FROZEN, RANDOM
+from ludus.training.replay import WATCHED, Recorder
 
 MOST_ENVS = 256
 
 
-def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: Recorder | None = None) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Seating:
+    """One measurement: the role it is about ("": all of them), and the lineups that blocks of envs play."""
+
+    measured: str
+    lineups: tuple[Lineup, ...]
+
+
+def seatings(layout: Any, bots: Mapping[str, Mapping[str, int]], against: str) -> list[Seating]:
+    """Who sits where. 'self': all policies, every role measured. A bot or 'pool' (other policies): each role is measured with
+    the opponent in the others; in a game of teams each team in turn, so that no side is favoured. Empty: nobody to play."""
+    if against == "self":
+        return [Seating("", (Lineup("self", "", (0,) * layout.num_agents, 1.0),))]
+    known = [f"bot:{name}" for name in sorted({name for table in bots.values() for name in table})]
+    if against != "pool" and against not in known:
+        raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *known])}")
+    if not sides(layout):  # the random bot in everybody's place is a yardstick
+        alone = Lineup(against, "", (RANDOM,) * layout.num_agents, 1.0)
+        return [Seating("", (alone,))] if against == "bot:random" else []
+    lineups = make_lineups(layout, bots, {against: 1.0})
+    if lineups and lineups[0].side.startswith("team"):
+        return [Seating(layout.seats[0].role, tuple(lineups))]
+    return [Seating(lineup.side, (lineup,)) for lineup in lineups]
+
+
+def against_list(controllers: Mapping[str, Mapping[str, int]], wanted: Sequence[str], single: bool) -> list[str]:
+    """'bots' spelled out."""
+    out: list[str] = []
+    for name in wanted:
+        if name == "bots":
+            bots = dict.fromkeys(n for table in controllers.values() for n in table)
+            out += [] if single else [f"bot:{n}" for n in bots]
+        else:
+            out.append(name)
+    return list(dict.fromkeys(out))
+
+
+def evaluate(
+    make: Callable[[int], Any],
+    policies: Mapping[str, Policy],
+    against: str,
+    episodes: int,
+    seed: int,
+    greedy: bool = False,
+    keep: Callable[[Recorder, str], None] | None = None,
+    rivals: Mapping[str, Policy] | None = None,
+) -> dict[str, dict[str, float]]:
+    """Metrics with intervals; see `measure`."""
+    measured = measure(make, policies, against, episodes, seed, greedy, keep, rivals)
+    return {name: interval(values) for name, values in measured.items()}
+
+
+def measure(
+    make: Callable[[int], Any],
+    policies: Mapping[str, Policy],
+    against: str,
+    episodes: int,
+    seed: int,
+    greedy: bool = False,
+    keep: Callable[[Recorder, str], None] | None = None,
+    rivals: Mapping[str, Policy] | None = None,
+) -> dict[str, np.ndarray]:
+    """Metrics, a value per episode. `make(num_envs)` gives a batch on held-out seeds. Actions are sampled, or greedy.
+
+    `rivals` are the policies that play on the other side; without them `against` is 'self' or a bot.
+    `keep(recorder, role)` is handed what was recorded, to store replays.
+    """
+    batch = make(min(episodes, MOST_ENVS))
+    metrics: dict[str, np.ndarray] = {}
+    for policy in (*policies.values(), *(rivals or {}).values()):
+        policy.eval()
+    for seating in seatings(batch.layout, batch.controllers, "pool" if rivals else against):
+        blocks = deal(batch.num_envs, len(seating.lineups))
+        players = [p for lineup, envs in zip(seating.lineups, blocks, strict=False)
+                   for p in seat(batch, lineup, envs, policies, rivals or {}, greedy)]  # fmt: skip
+        batch.arrays["finished"][...] = True
+        batch.step()
+        batch.read_statistics()
+        # only where the first side is measured: a replay is labelled best or worst by what that side earned
+        recorder = Recorder(batch, min(WATCHED, blocks[0].stop)) if keep is not None and isinstance(batch, Batch) else None
+        order = in_turn(blocks)
+        result = play(batch, players, episodes, seed, recorder, order)
+        if keep is not None and recorder is not None:
+            keep(recorder, seating.measured)
+        shown = np.zeros((batch.num_envs, batch.layout.num_agents), bool)
+        for lineup, envs in zip(seating.lineups, blocks, strict=False):
+            shown[envs] = np.array(lineup.controllers) == 0 if lineup.side else True
+        metrics |= _summary(batch, shown[np.resize(order, episodes)], result)
+    return metrics
+
+
+def deal(num_envs: int, parts: int) -> list[slice]:
+    """Envs in blocks of (nearly) equal size; fewer blocks where there are too few envs."""
+    ends = [num_envs * i // parts for i in range(parts + 1)]
+    return [slice(a, b) for a, b in pairwise(ends) if b > a]
+
+
+def in_turn(blocks: Sequence[slice]) -> np.ndarray:
+    """The first env of every block, then the second of every block …"""
+    envs = [(place, block, env) for block, s in enumerate(blocks) for place, env in enumerate(range(s.start, s.stop))]
+    return np.array([env for _, _, env in sorted(envs)])
+
+
+def seat(
+    batch: Any, lineup: Lineup, envs: slice, policies: Mapping[str, Policy], rivals: Mapping[str, Policy], greedy: bool
+) -> Iterator[Player]:
+    """Hands bots their agents in these envs, and makes players for those of policies and rivals."""
+    for seats in batch.layout.seats:
+        for team in range(seats.teams):
+            bot = lineup.controllers[seats.start + team * seats.count] > 0
+            batch.set_controller(seats.role, lineup.opponent.removeprefix("bot:") if bot else "policy", envs, team)
+        first = seats.start
+        for controller, group in groupby(lineup.controllers[seats.start : seats.stop]):
+            agents = slice(first, first + len(list(group)))
+            first = agents.stop
+            if controller in (0, FROZEN):
+                policy = (rivals if controller == FROZEN else policies)[seats.role]
+                yield Player(policy, batch, agents, greedy=greedy, envs=envs)
+
+
+def play(
+    batch: Any, players: list[Player], episodes: int, seed: int, recorder: Recorder | None = None, order: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
 
-    Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents].
+    Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents]: one of every env, in
+    `order`, then the next one of every env.
     """
     rounds = -(-episodes // batch.num_envs)
     played = np.zeros(batch.num_envs, int)
@@ -44,110 +171,42 @@ def play(batch: Any, players: list[Player], episodes: int, seed: int, recorder: 
             for i, name in enumerate(batch.layout.goals):
                 results[name][played[done], done] = batch.numpy("goals")[done][..., i]
             played[done] += 1
-    # round after round in the order of envs: which episodes count does not depend on how long they took
-    return {name: values.reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
+    envs = np.arange(batch.num_envs) if order is None else order
+    # round after round: which episodes count does not depend on how long they took
+    return {name: values[:, envs].reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
 
 
-def opponents(batch_game: Any, controllers: Mapping[str, Mapping[str, int]], against: str) -> list[tuple[str, dict[str, str]]]:
-    """Who plays whom: (role that is measured, role → bot for the others). 'self': all policies, every role measured."""
-    roles = [role.name for role in batch_game.roles] if batch_game is not None else ["agent"]
-    if against == "self":
-        return [("", {})]
-    bot = against.removeprefix("bot:")
-    known = sorted({name for bots in controllers.values() for name in bots})
-    if not against.startswith("bot:") or bot not in known:
-        raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *(f'bot:{n}' for n in known)])}")
-    if len(roles) == 1:
-        if batch_game is None or getattr(batch_game.roles[0], "teams", 1) < 2:
-            return [] if bot != "random" else [("", {roles[0]: bot})]
-        return [(roles[0], {roles[0]: bot})]
-    return [
-        (role, {o: bot for o in roles if o != role}) for role in roles if all(bot in controllers[o] for o in roles if o != role)
-    ]
-
-
-def against_list(controllers: Mapping[str, Mapping[str, int]], wanted: tuple[str, ...], single: bool) -> list[str]:
-    """'bots' spelled out."""
-    out: list[str] = []
-    for name in wanted:
-        if name == "bots":
-            bots = dict.fromkeys(n for table in controllers.values() for n in table)
-            out += [] if single else [f"bot:{n}" for n in bots]
-        else:
-            out.append(name)
-    return list(dict.fromkeys(out))
-
-
-def evaluate(
-    make: Callable[[int], Any],
-    policies: Mapping[str, Policy],
-    against: str,
-    episodes: int,
-    seed: int,
-    greedy: bool = False,
-    keep: Callable[[Recorder, str], None] | None = None,
-) -> dict[str, dict[str, float]]:
-    """Metrics with intervals. `make(num_envs)` gives a fresh batch on held-out seeds. Actions are sampled, or greedy.
-
-    `keep(recorder, role)` is handed what was recorded, to store replays.
-    """
-    batch = make(min(episodes, MOST_ENVS))
-    metrics: dict[str, dict[str, float]] = {}
-    for policy in policies.values():
-        policy.eval()
-    for measured, bots in opponents(batch.game, batch.controllers, against):
-        players, shown = _seat(batch, policies, measured, bots, greedy)
-        batch.arrays["finished"][...] = True
-        batch.step()
-        batch.read_statistics()
-        recorder = Recorder(batch) if keep is not None and isinstance(batch, Batch) else None
-        result = play(batch, players, episodes, seed, recorder)
-        if keep is not None and recorder is not None:
-            keep(recorder, measured)
-        for role, agents in shown:
-            metrics |= _summary(batch, role, agents, result, several=len(batch.layout.seats) > 1)
-    return metrics
-
-
-def _seat(
-    batch: Any, policies: Mapping[str, Policy], measured: str, bots: Mapping[str, str], greedy: bool
-) -> tuple[list[Player], list]:
-    """Players for the agents that policies act for, and the (role, agents) to report."""
-    players, shown = [], []
-    for seats in batch.layout.seats:
-        agents, role = seats.agents, seats.role
-        batch.set_controller(role, "policy")
-        if role in bots and role == measured and seats.teams > 1:  # a symmetric game: the bot takes every other team
-            for team in range(1, seats.teams):
-                batch.set_controller(role, bots[role], team=team)
-            agents = slice(seats.start, seats.start + seats.count)
-        elif role in bots:
-            batch.set_controller(role, bots[role])
-            if measured:
-                continue
-            shown.append((role, agents))
-            continue
-        players.append(Player(policies[role], batch, agents, greedy=greedy))
-        if not measured or role == measured:
-            shown.append((role, agents))
-    return players, shown
-
-
-def _summary(
-    batch: Any, role: str, agents: slice, result: Mapping[str, np.ndarray], several: bool
-) -> dict[str, dict[str, float]]:
-    """Per episode the mean over the role's agents; what only one role has under its own name, the rest under role/name."""
+def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Per episode the mean over those of a role's agents that are shown [episodes, agents]; what only one role has under its
+    own name, the rest under role/name. Draws count apart: win_rate, draw_rate and loss_rate add up to 1."""
     out = {}
-    for name, values in result.items():
-        goal = batch.game.goal_metrics.get(name)
-        alone = not several
-        if goal is not None:
-            meant = [goal.roles] if isinstance(goal.roles, str) else goal.roles
-            if meant is not None and role not in meant:
-                continue
-            alone = alone or (meant is not None and len(meant) == 1)
-        per_episode = values[:, agents].mean(1)
-        if name == "outcome":
-            name, per_episode = "win_rate", (values[:, agents] > 0).mean(1)
-        out[name if alone else f"{role}/{name}"] = interval(per_episode)
+    for seats in batch.layout.seats:
+        mine = shown[:, seats.agents]
+        if not mine.any():
+            continue
+        for name, values in result.items():
+            goal = batch.game.goal_metrics.get(name)
+            alone = len(batch.layout.seats) == 1
+            if goal is not None:
+                meant = [goal.roles] if isinstance(goal.roles, str) else goal.roles
+                if meant is not None and seats.role not in meant:
+                    continue
+                alone = alone or (meant is not None and len(meant) == 1)
+            prefix = "" if alone else f"{seats.role}/"
+            ours = values[:, seats.agents]
+            if name != "outcome":
+                out[prefix + name] = _mean(ours, mine)
+            elif has_outcomes(batch.game):
+                out[prefix + "win_rate"] = _mean(ours > 0, mine)
+                out[prefix + "draw_rate"] = _mean(ours == 0, mine)
+                out[prefix + "loss_rate"] = _mean(ours < 0, mine)
     return out
+
+
+def _mean(values: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    return (values * shown).sum(1) / shown.sum(1)
+
+
+def has_outcomes(game: Any) -> bool:
+    """Do its rules say who wins? Envs from elsewhere do not."""
+    return any("outcome" in phase.writes for phase in getattr(game, "step", ()))

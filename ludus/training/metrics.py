@@ -55,6 +55,18 @@ TABLE: dict[str, tuple[str, str]] = {
     "action/ROLE/ENTRY/OPTION": ("share", "rows in which a choice takes this option"),
     "eval/AGAINST/GOAL": ("", "goal metric on held-out seeds, sampled actions; also _low, _high (95%) and _greedy"),
     "eval/AGAINST/ROLE/return": ("reward", "return on held-out seeds; also _low, _high and _greedy"),
+    "eval/AGAINST/ROLE/win_rate": (
+        "share",
+        "episodes won on held-out seeds; a draw is no win; ROLE only where there are several",
+    ),
+    "eval/AGAINST/ROLE/draw_rate": ("share", "episodes that neither side won"),
+    "eval/AGAINST/ROLE/loss_rate": ("share", "episodes lost"),
+    "league/pool_size": ("", "snapshots in the pool"),
+    "league/open_slots": ("", "slots whose snapshot may be drawn; the others wait for their last episodes to end"),
+    "league/OPPONENT/win_rate": (
+        "share",
+        "won of the recent training episodes against pool or bot:NAME (ROLE/… in games of roles); also _low, _high",
+    ),
 }
 
 

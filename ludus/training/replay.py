@@ -30,9 +30,9 @@ PER_STEP = ("continuous", "binary", "choices", "reward", "terms")
 class Recorder:
     """Watches the first envs of a batch through one episode each."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, most: int = WATCHED) -> None:
         self.batch = batch
-        self.count = min(WATCHED, batch.num_envs)
+        self.count = min(most, batch.num_envs)
         self.steps: list[list[dict[str, np.ndarray]]] = [[] for _ in range(self.count)]
         self.keyframes: list[list[dict[str, np.ndarray]]] = [[] for _ in range(self.count)]
         self.finished: list[dict[str, np.ndarray] | None] = [None] * self.count

@@ -18,7 +18,7 @@ from ludus.league.matchmaking import check_sampler
 from ludus.sim.episode import RANDOM
 from ludus.sim.program import controllers
 from ludus.training import devices
-from ludus.training.evaluate import opponents
+from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
 from ludus.training.run import Run, write_atomically
 from ludus.training.sources import layout_of, role_rows
@@ -43,7 +43,7 @@ def check_names(config: Config) -> None:
     bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
     for against in config.eval.against:
         if against not in ("self", "bots"):
-            opponents(game, bots, against)
+            seatings(batch_layout, bots, against)
     for entry in config.policy.initial_log_std_of:
         if entry not in batch_layout.continuous:
             raise LudusError(f"policy.initial_log_std_of.{entry}: {nearest(entry, batch_layout.continuous)}")

@@ -80,7 +80,7 @@ def test_metrics_have_documented_names(run):
         for word, pattern in placeholders.items():
             name = name.replace(word, pattern)
         patterns.append(re.compile(name + "(_std|_min|_max|_low|_high|_greedy)?$"))
-    extra = re.compile(r"episode/[a-z]+/(lost|drawn|truncated)$|eval/[a-z_:]+/([a-z]+/)?(length|win_rate)(_low|_high|_greedy)?$")
+    extra = re.compile(r"episode/[a-z]+/(lost|drawn|truncated)$|eval/[a-z_:]+/([a-z]+/)?length(_low|_high|_greedy)?$")
     keys = {k for line in run.metrics() for k in line}
     unknown = [k for k in keys if not any(p.match(k) for p in patterns) and not extra.match(k)]
     assert not unknown
