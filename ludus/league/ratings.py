@@ -1,0 +1,93 @@
+"""Ratings by openskill, computed anew from matches.jsonl every time: the same file gives the same ratings.
+
+The roles of an asymmetric game are rated as players of their own ("chaser snapshot:0"): each meets only the other roles.
+A player is frozen, so nothing is added to its uncertainty between games (tau 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openskill.models import BradleyTerryFull
+
+from ludus.intervals import Z, wilson
+from ludus.training.run import Run, read_lines
+
+MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
+RANKS = {"won": [0, 1], "drawn": [0, 0], "lost": [1, 0]}  # learner, opponent: the lower is the better
+
+
+@dataclass(frozen=True)
+class Rating:
+    """Strength on openskill's scale (a newcomer has 25 ± 16), with a 95% interval, and the games it was computed from."""
+
+    mean: float
+    low: float
+    high: float
+    games: int
+
+
+def rate(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, Rating]:
+    """Ratings of everybody in the log, the best first. `roles` are those of the game."""
+    model = BradleyTerryFull(tau=0.0)
+    ratings: dict[str, Any] = {}
+    games: dict[str, int] = {}
+    for line in lines:
+        learner, opponent = players(line, roles)
+        if learner == opponent:  # against the snapshot that it is itself counted as
+            continue
+        for outcome in spread(line):
+            pair = [ratings.get(name) or model.rating(name=name) for name in (learner, opponent)]
+            rated = model.rate([[player] for player in pair], ranks=RANKS[outcome])
+            for name, (player,) in zip((learner, opponent), rated, strict=True):
+                ratings[name] = player
+                games[name] = games.get(name, 0) + 1
+    ordered = sorted(ratings, key=lambda name: -ratings[name].mu)
+    return {n: Rating(r.mu, r.mu - Z * r.sigma, r.mu + Z * r.sigma, games[n]) for n in ordered for r in [ratings[n]]}
+
+
+def players(line: Mapping[str, Any], roles: Sequence[str]) -> tuple[str, str]:
+    """Who met whom in a line of the log."""
+    side = line["side"]
+    if side not in roles:  # a team: both are the same kind of player
+        return line["learner"], line["opponent"]
+    others = " and ".join(role for role in roles if role != side)
+    return f"{side} {line['learner']}", f"{others} {line['opponent']}"
+
+
+def spread(line: Mapping[str, Any]) -> Iterator[str]:
+    """The outcomes of at most MOST_GAMES games in the proportions of a line, well mixed: the order must not favour a side."""
+    counts = {outcome: float(line[outcome]) for outcome in RANKS}
+    total = sum(counts.values())
+    number = min(MOST_GAMES, round(total))
+    whole = {outcome: int(number * count / total) for outcome, count in counts.items()} if number else {}
+    by_remainder = sorted(whole, key=lambda outcome: -(number * counts[outcome] / total - whole[outcome]))
+    for outcome in by_remainder[: number - sum(whole.values())]:
+        whole[outcome] += 1
+    places = [((i + 0.5) / count, outcome) for outcome, count in whole.items() for i in range(count)]
+    return (outcome for _, outcome in sorted(places))
+
+
+def of_run(run: Run) -> dict[str, Rating]:
+    """Ratings of everybody that played in a run."""
+    return rate(read_lines(run.path / "matches.jsonl"), list(run.read_json("game.json")["layout"]["roles"]))
+
+
+def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Side → opponent → the learner's results over the whole log, with the interval of its win rate. Teams count together."""
+    counts: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        side = line["side"] if line["side"] in roles else ""
+        total = counts.setdefault((side, line["opponent"]), [0.0] * 4)
+        for i, name in enumerate(("episodes", "won", "drawn", "lost")):
+            total[i] += line[name]
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for (side, opponent), (episodes, won, drawn, lost) in counts.items():
+        if episodes > 0:
+            low, high = wilson(won, episodes)
+            shares = {"win_rate": won / episodes, "low": low, "high": high}
+            rest = {"draw_rate": drawn / episodes, "loss_rate": lost / episodes, "episodes": episodes}
+            out.setdefault(side, {})[opponent] = shares | rest
+    return out
