@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,46 +238,66 @@ def load(reference: str | Path, role: str | None = None) -> Agent:
     return Agent(policies[role], layout, role)
 
 
-def check_same_layout(a: Mapping[str, Any], b: Mapping[str, Any], what: str) -> None:
-    for part in ("observation", "action", "roles"):
-        if a[part] != b[part]:
-            raise LudusError(f"{what} differ in their {part}: a policy of one cannot play the other")
-
-
 def evaluate(
     reference: str | Path,
-    against: str = "self",
+    against: str | Sequence[str] = "self",
     episodes: int = 256,
     *,
     on: str | None = None,
     seed: int | None = None,
     greedy: bool = False,
 ) -> dict[str, Any]:
-    """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`."""
+    """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`.
+
+    `against`: self, bot:NAME, bots, snapshot:STEP, snapshots (an even sample of the pool), RUN[@step], or several of these.
+    With several opponents metrics are named OPPONENT/METRIC, and those of bots, snapshots and older_snapshots (the older half
+    of the pool) also count together.
+    """
+    from ludus.intervals import interval
+    from ludus.league.rivals import Rivals
     from ludus.training.devices import set_threads
-    from ludus.training.evaluate import evaluate as measure
-    from ludus.training.load import load_policies
+    from ludus.training.evaluate import measure
+    from ludus.training.load import check_same_layout, load_policies
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import make_batch
 
     set_threads(1)  # batches are small: threads cost more than they give
     folder, _ = split_reference(str(reference))
-    config = replace(Run(folder).config(), device="cpu")
+    run = Run(folder)
+    config = replace(run.config(), device="cpu")
     policies, layout = load_policies(str(reference))
-    if on is not None:
-        config = replace(config, game=on, game_values={})
-        check_same_layout(layout, make_batch(config, 1, 0).layout.describe(), f"{folder} and {on}")
-    chosen = config.eval.seed + 1 if seed is None else seed  # not the seed that chose the best checkpoint
     if episodes < 1:
         raise LudusError(f"{episodes} episodes measure nothing: use at least 1")
-    metrics = measure(lambda n: make_batch(config, n, chosen, held_out=True), policies, against, episodes, chosen, greedy)
-    if not metrics:
-        raise LudusError(f"{config.game} has nobody to play {against} against")
+    if on is not None:
+        config = replace(config, game=on, game_values={})
+    chosen = config.eval.seed + 1 if seed is None else seed  # not the seed that chose the best checkpoint
+    first = make_batch(config, 1, 0)
+    if on is not None:
+        check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
+    wanted = (against,) if isinstance(against, str) else tuple(against)
+    rivals = Rivals(run).find(wanted, first.layout, first.controllers)
+    values: dict[str, dict[str, list[np.ndarray]]] = {}
+    for rival in rivals:
+        measured = measure(
+            lambda n: make_batch(config, n, chosen, held_out=True), policies, rival.name, episodes, chosen, greedy,
+            rivals=rival.policies,
+        )  # fmt: skip
+        for metric, per_episode in measured.items():
+            for group in (rival.name, *rival.groups):
+                values.setdefault(group, {}).setdefault(metric, []).append(per_episode)
+    if not values:
+        raise LudusError(f"{config.game} has nobody to play {' or '.join(wanted)} against")
+    single = len(rivals) == 1 and wanted == (rivals[0].name,)
     return {
         "run": str(folder),
         "step": layout["step"],
-        "against": against,
+        "against": wanted[0] if len(wanted) == 1 else list(wanted),
         "episodes": episodes,
         "greedy": greedy,
-        "metrics": metrics,
+        "metrics": {
+            metric if single else f"{group}/{metric}": interval(np.concatenate(parts))
+            for group, metrics in values.items()
+            for metric, parts in metrics.items()
+        },
+        **({} if single else {"opponents": {rival.name: list(rival.groups) for rival in rivals}}),
     }

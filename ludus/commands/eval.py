@@ -17,8 +17,9 @@ class Eval:
 
     run: Annotated[str, tyro.conf.Positional]
     """RUN, RUN@STEP or RUN@best."""
-    against: str = "self"
-    """self, or bot:NAME."""
+    against: tuple[str, ...] = ("self",)
+    """self, bot:NAME, bots (all of them), snapshot:STEP, snapshots (some, evenly over the run's pool), or another
+    RUN, RUN@STEP, RUN@best. Several may be given."""
     on: str | None = None
     """Another game, preset or gym:ID with the same layout to play on (default: the run's own)."""
     episodes: int = 256
@@ -32,7 +33,12 @@ class Eval:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Eval, arguments, "eval", "ludus eval runs/pursuit-1@best --against bot:flee --episodes 500 --json")
+    options = parse(
+        Eval,
+        arguments,
+        "eval",
+        "ludus eval runs/pursuit-1@best --against bot:flee snapshots runs/pursuit-2 --episodes 500 --json",
+    )
     from ludus.api import evaluate
 
     result = evaluate(options.run, options.against, options.episodes, on=options.on, seed=options.seed, greedy=options.greedy)
@@ -40,7 +46,10 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(result))
     else:
         how = "greedy" if options.greedy else "sampled"
-        print(f"{result['run']}@{result['step']} against {result['against']}, {result['episodes']} episodes, {how} actions")
+        against = " ".join(options.against)
+        each = " each" if "opponents" in result else ""
+        print(f"{result['run']}@{result['step']} against {against}, {result['episodes']} episodes{each}, {how} actions")
+        width = max(28, *(len(name) for name in result["metrics"]))
         for name, value in result["metrics"].items():
-            print(f"  {name:<28} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
+            print(f"  {name:<{width}} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
     return 0

@@ -29,6 +29,11 @@ class Pool:
     def steps(self) -> list[int]:
         return list(self.hashes)
 
+    @property
+    def own(self) -> list[int]:
+        """Snapshots of this run. Those of other runs, which it started with, have numbers below 0."""
+        return [step for step in self.hashes if step >= 0]
+
     def path(self, step: int) -> Path:
         return self.folder / f"{step:012d}.safetensors"
 
@@ -40,8 +45,8 @@ class Pool:
         self.folder.mkdir(exist_ok=True)
         save_file(tensors, self.path(step))
         self.hashes[step] = self.hash(step)
-        if len(self.hashes) > self.size:
-            step = crowded(self.steps)
+        if len(self.own) > self.size:
+            step = crowded(self.own)
             del self.hashes[step]
             self.path(step).unlink(missing_ok=True)
 
@@ -54,14 +59,17 @@ class Pool:
             ) from None
 
     def load(self, step: int, role: str) -> dict[str, torch.Tensor]:
-        """The weights of a role's policy, after making sure that the file is the one that was written."""
+        """The weights of a role's policy."""
+        return {n.removeprefix(role + "/"): t for n, t in self.read(step).items() if n.startswith(role + "/")}
+
+    def read(self, step: int) -> dict[str, torch.Tensor]:
+        """A snapshot's tensors, after making sure that the file is the one that was written."""
         if self.hash(step) != self.hashes[step]:
             raise LudusError(f"the snapshot {self.path(step)} is not the file that was written (its hash differs)")
         try:
-            tensors = load_file(self.path(step))
+            return load_file(self.path(step))
         except SafetensorError as error:
             raise LudusError(f"the snapshot {self.path(step)} cannot be read ({error})") from None
-        return {n.removeprefix(role + "/"): t for n, t in tensors.items() if n.startswith(role + "/")}
 
     def restore(self, hashes: Mapping[str, str]) -> None:
         """The pool as a checkpoint listed it; snapshots taken after it are dropped."""
@@ -74,3 +82,10 @@ class Pool:
 def crowded(steps: Sequence[int]) -> int:
     """The inner step whose neighbours are closest together: the first and the last always stay."""
     return min(zip(steps, steps[1:], steps[2:], strict=False), key=lambda three: three[2] - three[0])[1]
+
+
+def evenly(steps: Sequence[int], count: int) -> list[int]:
+    """So many of them, evenly spaced, the first and the last among them."""
+    if count >= len(steps):
+        return list(steps)
+    return [steps[i * (len(steps) - 1) // max(1, count - 1)] for i in range(count)]

@@ -115,7 +115,7 @@ def measure(
 
 def deal(num_envs: int, parts: int) -> list[slice]:
     """Envs in blocks of (nearly) equal size; fewer blocks where there are too few envs."""
-    ends = [num_envs * i // parts for i in range(parts + 1)]
+    ends = [-(-num_envs * i // parts) for i in range(parts + 1)]
     return [slice(a, b) for a, b in pairwise(ends) if b > a]
 
 
