@@ -23,7 +23,7 @@ def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:
     tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
     policies = {}
     for seats in layout.seats:
-        policy = Policy(layout.observation, action_space(layout, config.policy.state_dependent_std), config.policy)
+        policy = Policy(layout.observation, action_space(layout, config.policy.state_dependent_std), config.policy, layout.seen)
         mine = checkpoint.fit_layout(
             checkpoint.split(tensors, seats.role), manifest["layout"], layout.describe(), f"{folder}@{step}"
         )
