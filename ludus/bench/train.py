@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from ludus.config import Config
+from ludus.policies.encoders import shaped
 from ludus.policies.policy import Policy
 from ludus.training.loop import Trainer
 from ludus.training.start import create
@@ -81,12 +82,20 @@ class _BareRole:
         self.steps, self.rows = config.learn.rollout, role.rows
         self.length = config.learn.bptt or 1
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
-        self.policy = Policy(role.batch.layout.observation, role.space, config.policy).to(config.device)
+        self.policy = Policy(role.batch.layout.observation, role.space, config.policy, role.policy.seen).to(config.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True)
         entries = self.policy.inputs
         chunks = self.steps // self.length * self.rows
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
         self.learning = torch.randn(self.length, chunks // self.minibatches, entries, device=config.device)
+        self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}
+
+    def _bytes(self, parts: Any, steps: int, rows: int) -> dict[str, torch.Tensor]:
+        """Pictures and tokens of ones: what they show does not change what they cost."""
+        return {
+            n: shaped(torch.ones(steps, rows, p.frames, p.height, p.width, dtype=torch.uint8, device=self.acting.device), p)
+            for n, p in parts.items()
+        }
 
     def run(self, precision: Any) -> None:
         state, starts = (
@@ -111,8 +120,8 @@ class _BareRole:
     def _forward(self, x: torch.Tensor, state: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         policy = self.policy
         split = policy.actor.memory.state_size
-        features, _ = policy.actor(x, state[:, :split], starts)
+        features, _ = policy.actor(x, self.seen[x.shape], state[:, :split], starts)
         if policy.critic is None:
             return policy.action_head(features), policy.value_head(features)
-        critic, _ = policy.critic(x, state[:, split:], starts)
+        critic, _ = policy.critic(x, self.seen[x.shape], state[:, split:], starts)
         return policy.action_head(features), policy.value_head(critic)

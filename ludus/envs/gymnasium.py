@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.errors import LudusError
-from ludus.sim.layout import Seats
+from ludus.sim.layout import Seats, Seen
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 class GymLayout:
     """The named layout of a Gymnasium env, as the trainer needs it."""
+
+    seen: Mapping[str, Seen] = {}  # pictures are flattened into the observation
 
     def __init__(self, env: Any) -> None:
         from gymnasium import spaces

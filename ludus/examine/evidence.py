@@ -46,16 +46,19 @@ class Diagnostics:
             }
         return out
 
-    def _sample(self, role: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def _sample(self, role: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, dict[str, Tensor]]:
+        """Arguments for the policy: some rows of the step where the last chunk starts."""
         r = role.rollout
-        t = r.reward.shape[0] - role.bptt  # where the last chunk starts
-        rows = slice(0, min(ROWS, role.rows))
+        t, count = r.reward.shape[0] - role.bptt, min(ROWS, role.rows)
+        rows = slice(0, count)
         mask = r.mask[t : t + 1, rows] if role.space.masked else None
-        return r.observation[t : t + 1, rows], r.state[-1, rows], r.starts[t : t + 1, rows], mask
+        every = torch.arange(count, device=r.reward.device).unsqueeze(0)
+        seen = r.stacks(torch.full_like(every, t), every)
+        return r.observation[t : t + 1, rows], r.state[-1, rows], r.starts[t : t + 1, rows], mask, seen
 
     def _units(self, role: Any) -> dict[str, float]:
         """Units that say the same for every row, and how many directions the last hidden layer uses."""
-        observation, state, starts, mask = self._sample(role)
+        sample = self._sample(role)
         out: dict[str, float] = {}
         outputs: dict[str, Tensor] = {}
         hooks = [
@@ -63,7 +66,7 @@ class Diagnostics:
             for n, m in role.policy.named_modules()
             if isinstance(m, nn.Tanh | nn.ReLU | nn.SiLU)
         ]
-        features = role.policy(observation, state, starts, mask).features[0]
+        features = role.policy(*sample).features[0]
         for hook in hooks:
             hook.remove()
         for n, o in outputs.items():
@@ -88,14 +91,16 @@ class Diagnostics:
             "observation/not_finite": [n for n, ok in zip(names, finite.tolist(), strict=True) if not ok],
             "observation/largest": float(rows.abs().max()),
         }
-        observation, state, starts, mask = self._sample(role)
-        base = role.policy(observation, state, starts, mask).distribution
+        observation, state, starts, mask, seen = self._sample(role)
+        base = role.policy(observation, state, starts, mask, seen).distribution
         order = torch.randperm(observation.shape[1], device=observation.device)
-        out["sensitivity/observation"] = self._distance(
-            base, role.policy(observation[:, order], state, starts, mask).distribution
-        )
+        shuffled = {"observation": (observation[:, order], state, starts, mask, seen)}
         if role.policy.state_size:
-            out["sensitivity/memory"] = self._distance(base, role.policy(observation, state[order], starts, mask).distribution)
+            shuffled["memory"] = (observation, state[order], starts, mask, seen)
+        for name, part in seen.items():
+            shuffled[f"seen_{name}"] = (observation, state, starts, mask, {**seen, name: part[:, order]})
+        for name, inputs in shuffled.items():
+            out[f"sensitivity/{name}"] = self._distance(base, role.policy(*inputs).distribution)
         return out
 
     @staticmethod

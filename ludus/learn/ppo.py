@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from ludus.config import Config, PPOConfig
 from ludus.curriculum.schedules import parse
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
-from ludus.policies.heads import Actions, ActionSpace, action_space
+from ludus.policies.encoders import shaped
+from ludus.policies.heads import Actions, action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.training.graphs import Graphs
@@ -45,12 +46,13 @@ SUMS = (
 class RoleRollout:
     """What the agents of one role saw and did, over T steps. The last observation and value are the bootstrap's.
 
-    The memory is kept where chunks start. On CUDA observations are kept in half precision, and acted on as they are kept.
+    The memory is kept where chunks start. Pictures are kept once, not once per frame of a stack: `seen` has frames − 1 of them
+    from before the rollout, and `age` tells how many belong to the episode. On CUDA observations are kept in half precision, and acted on as they are kept.
     """
 
-    def __init__(
-        self, steps: int, bptt: int, rows: int, entries: int, space: ActionSpace, state_size: int, mask: int, device: str
-    ) -> None:
+    def __init__(self, steps: int, bptt: int, rows: int, policy: Policy, mask: int, device: str) -> None:
+        entries, space, state_size = policy.inputs, policy.space, policy.state_size
+
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(*shape, dtype=dtype, device=device)
 
@@ -71,10 +73,42 @@ class RoleRollout:
         self.truncated = zeros(steps, rows, dtype=torch.bool)
         self.starts = zeros(steps + 1, rows, dtype=torch.bool)
         self.state = zeros(steps // bptt, rows, state_size)
+        self.age = zeros(steps + 1, rows, dtype=torch.int32)
+        self.parts = policy.seen
+        self.seen = {
+            name: zeros(steps + part.frames, rows, part.height, part.width, dtype=torch.uint8)
+            for name, part in self.parts.items()
+        }
+
+    def turn_over(self) -> None:
+        """Before a new rollout: the frames that its first steps look back to."""
+        for name, part in self.parts.items():
+            if part.frames > 1:
+                self.seen[name][: part.frames - 1] = self.seen[name][-part.frames : -1].clone()
+
+    def everything(self) -> tuple[Tensor, Tensor]:
+        """Times and rows of the whole rollout, for `stacks`."""
+        shape = self.value.shape
+        times = torch.arange(shape[0], device=self.value.device).unsqueeze(1).expand(shape)
+        return times, torch.arange(shape[1], device=self.value.device).expand(shape)
+
+    def stacks(self, times: Tensor, rows: Tensor) -> dict[str, Tensor]:
+        """What was seen at `times` by `rows` (both [L, C]), with the frames before it in the same episode."""
+        out = {}
+        for name, part in self.parts.items():
+            kept = self.seen[name].flatten(0, 1)
+            count = self.reward.shape[1]
+            frames = [kept[(times + k) * count + rows] for k in range(part.frames)]
+            if part.frames > 1:
+                age = self.age.flatten()[times * count + rows][..., None, None]
+                frames = [torch.where(age >= part.frames - 1 - k, f, 0) for k, f in enumerate(frames)]
+            out[name] = shaped(torch.stack(frames, 2), part)
+        return out
 
     @property
     def nbytes(self) -> int:
-        return sum(t.numel() * t.element_size() for t in vars(self).values())
+        tensors = [t for t in vars(self).values() if isinstance(t, Tensor)] + list(self.seen.values())
+        return sum(t.numel() * t.element_size() for t in tensors)
 
 
 class Role:
@@ -87,7 +121,7 @@ class Role:
         self.space = action_space(layout, config.policy.state_dependent_std)
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy = Policy(layout.observation, self.space, config.policy).to(config.device)
+        self.policy = Policy(layout.observation, self.space, config.policy, layout.seen).to(config.device)
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
@@ -108,8 +142,7 @@ class Role:
         masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
         self.bptt = config.learn.bptt or 1
         self.rollout = RoleRollout(
-            config.learn.rollout, self.bptt, self.rows, self.policy.inputs, self.space, self.policy.state_size, masked,
-            config.device,
+            config.learn.rollout, self.bptt, self.rows, self.policy, masked, config.device
         )  # fmt: skip
         self.sums = torch.zeros(len(SUMS), device=config.device)
         self.pass_kl = torch.zeros((), device=config.device)
@@ -134,34 +167,59 @@ class Role:
                 group["lr"] = rate
         return actor, critic
 
+    def carried(self) -> dict[str, Tensor]:
+        """What the next rollout needs of this one, as parts of the tensors that hold it: a checkpoint's business."""
+        r = self.rollout
+        frames = {f"seen/{n}": r.seen[n][-part.frames : -1] for n, part in r.parts.items() if part.frames > 1}
+        return {"state": self.state, "start": self.start} | ({"age": r.age[-1], **frames} if frames else {})
+
     def tensors(self) -> list[Tensor]:
         """Everything that an iteration changes and the next one needs."""
         optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
         predictor = list(self.predictor.parameters()) if self.predictor is not None else []
-        return [*self.policy.parameters(), *self.policy.buffers(), *predictor, *optimizer, self.state, self.start, self.sums]
+        kept = [*self.rollout.seen.values(), self.rollout.age]
+        return [
+            *self.policy.parameters(),
+            *self.policy.buffers(),
+            *predictor,
+            *optimizer,
+            self.state,
+            self.start,
+            self.sums,
+            *kept,
+        ]
 
     def flat(self, name: str) -> Tensor:
         """A batch array of this role's agents as [rows, …], env after env."""
         return self.batch.tensor(name)[:, self.agents].flatten(0, 1)
 
-    def observe(self, t: int) -> None:
-        """The observation into the rollout; its padding stays zero."""
-        padded = self.rollout.observation[t].view(self.batch.num_envs, self.num_agents, -1)
+    def observe(self, t: int) -> dict[str, Tensor]:
+        """The observation into the rollout; its padding stays zero. Returns what is seen as bytes, [1, rows, …]."""
+        r = self.rollout
+        padded = r.observation[t].view(self.batch.num_envs, self.num_agents, -1)
         padded[..., : self.policy.entries].copy_(self.batch.tensor("observation")[:, self.agents])
+        r.starts[t].copy_(self.start)
+        if not r.seen:
+            return {}
+        before = r.age[t - 1] if t else r.age[-1] - 1  # the last row of a rollout is the first of the next
+        r.age[t] = torch.where(self.start, 0, before + 1)
+        for name, part in r.parts.items():
+            r.seen[name][t + part.frames - 1].copy_(self.flat(f"seen_{name}"))
+        every = torch.arange(self.rows, device=self.start.device).unsqueeze(0)
+        return r.stacks(torch.full_like(every, t), every)
 
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""
         r, batch = self.rollout, self.batch
         shape = (batch.num_envs, self.num_agents, -1)
-        self.observe(t)
+        seen = self.observe(t)
         mask = None
         if self.space.masked:
             r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
             mask = r.mask[t : t + 1]
-        r.starts[t].copy_(self.start)
         if t % self.bptt == 0:
             r.state[t // self.bptt].copy_(self.state)
-        output = self.policy(r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask)
+        output = self.policy(r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
         actions = output.distribution.sample()
         r.log_prob[t] = output.distribution.log_prob(actions)[0]
         r.value[t] = self.policy.real_value(output.value[0])
@@ -187,9 +245,8 @@ class Role:
     def look_ahead(self) -> None:
         """The value of the state the rollout ended in; memory and envs stay as they are."""
         r, last = self.rollout, self.rollout.reward.shape[0]
-        self.observe(last)
-        r.starts[last].copy_(self.start)
-        output = self.policy(r.observation[last : last + 1], self.state, r.starts[last : last + 1])
+        seen = self.observe(last)
+        output = self.policy(r.observation[last : last + 1], self.state, r.starts[last : last + 1], seen=seen)
         r.value[last] = self.policy.real_value(output.value[0])
 
 
@@ -236,6 +293,8 @@ class PPO:
             self.play(timed)
 
     def play(self, timed: Callable[[str], Any]) -> None:
+        for role in self.roles.values():
+            role.rollout.turn_over()
         for t in range(self.config.learn.rollout):
             with timed("act"), self.precision():
                 for role in self.roles.values():
@@ -315,7 +374,7 @@ class PPO:
         """Values of the whole rollout by the policy as it is now, and advantages from them."""
         r = role.rollout
         with self.precision():
-            output = role.policy(r.observation, r.state[0], r.starts)
+            output = role.policy(r.observation, r.state[0], r.starts, seen=r.stacks(*r.everything()))
         r.value.copy_(role.policy.real_value(output.value))
         self.set_targets(role)
 
@@ -336,7 +395,7 @@ class PPO:
             total = data["valid"][:, minibatch].sum().float()
             for indices in minibatch.tensor_split(c.accumulate):
                 part = {name: x[:, indices] for name, x in data.items()}
-                self.loss(role, part, total).backward()
+                self.loss(role, part, total, self.seen(role, indices)).backward()
             self.update(role, total)
 
     def update(self, role: Role, total: Tensor) -> None:
@@ -352,11 +411,19 @@ class PPO:
             role.sums[SUMS.index("clipped_updates")] += (norm > limit).float() if limit > 0 else 0.0
             role.sums[SUMS.index("updates")] += 1.0 - nothing
 
-    def loss(self, role: Role, part: dict[str, Tensor], total: Tensor) -> Tensor:
+    def seen(self, role: Role, chunks: Tensor) -> dict[str, Tensor]:
+        """What was seen as bytes in these chunks: gathered here, never stored frame by frame."""
+        if not role.rollout.seen:
+            return {}
+        rows = role.rollout.reward.shape[1]
+        steps = torch.arange(self.bptt, device=chunks.device).unsqueeze(1)
+        return role.rollout.stacks(chunks // rows * self.bptt + steps, (chunks % rows).expand(self.bptt, -1))
+
+    def loss(self, role: Role, part: dict[str, Tensor], total: Tensor, seen: dict[str, Tensor] | None = None) -> Tensor:
         """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other."""
         c, clip = role.config, role.clip
         with self.precision():
-            output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"))
+            output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"), seen)
         valid = part["valid"]
         weight = valid / total.clamp(min=1.0)
 

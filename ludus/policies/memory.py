@@ -7,7 +7,7 @@ before they are processed, while acting and while learning alike.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -101,9 +101,13 @@ class _Recurrence(torch.autograd.Function):
         return d_gates.to(ctx.dtype), d_weight, d_hidden, d_cell, None
 
 
-def orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+
+def orthogonal(layer: Layer, gain: float) -> Layer:
     nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
     return layer
 
 

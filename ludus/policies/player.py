@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ludus.policies.encoders import Frames
 from ludus.policies.policy import Policy
 from ludus.sim.episode import FROZEN
 
@@ -24,6 +25,7 @@ class Player:
         self.envs = envs or slice(0, batch.num_envs)
         self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
         self.state = policy.initial_state(self.num_envs * self.count)
+        self.frames = Frames(policy.seen, self.num_envs * self.count, self.state.device)
 
     def mine(self, name: str) -> torch.Tensor:
         return self.batch.tensor(name)[self.envs, self.agents]
@@ -34,21 +36,28 @@ class Player:
         observation = self.mine("observation").reshape(1, rows, -1)
         mask = self.mine("action_mask").reshape(1, rows, -1) if self.policy.space.masked else None
         starts = self.batch.tensor("resetting")[self.envs].unsqueeze(1).expand(-1, self.count).reshape(1, rows)
+        newest = {name: self.mine(f"seen_{name}").flatten(0, 1) for name in self.policy.seen}
+        seen = self.frames.push(newest, starts[0])
         acting = self.mine("controller") == FROZEN if self.frozen else None
         if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
-            self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts)
+            self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts, seen)
             return
-        output = self.policy(observation, self.state, starts, mask)
+        output = self.policy(observation, self.state, starts, mask, seen)
         self.state.copy_(output.state)
         for name, values in self._chosen(output):
             target = self.mine(name)
             values = values.view(target.shape).to(target.dtype)
             target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
 
-    def _act_for(self, rows: torch.Tensor, observation: torch.Tensor, mask: torch.Tensor | None, starts: torch.Tensor) -> None:
+    def _act_for(
+        self, rows: torch.Tensor, observation: torch.Tensor, mask: torch.Tensor | None, starts: torch.Tensor,
+        seen: dict[str, torch.Tensor],
+    ) -> None:  # fmt: skip
         if not len(rows):
             return
-        output = self.policy(observation[:, rows], self.state[rows], starts[:, rows], mask[:, rows] if mask is not None else None)
+        allowed = mask[:, rows] if mask is not None else None
+        theirs = {name: part[:, rows] for name, part in seen.items()}
+        output = self.policy(observation[:, rows], self.state[rows], starts[:, rows], allowed, theirs)
         self.state[rows] = output.state
         env, agent = rows // self.count, rows % self.count
         for name, values in self._chosen(output):

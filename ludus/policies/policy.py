@@ -5,16 +5,18 @@ Axes: obs_lrf [steps, rows, entries], or padded with zeros to `inputs`; a state 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ludus.config import PolicyConfig
+from ludus.policies.encoders import make_encoders
 from ludus.policies.heads import ActionSpace, Distribution
 from ludus.policies.memory import LSTM, ROOT_2, NoMemory, orthogonal
 from ludus.policies.normalise import RunningNorm
+from ludus.sim.layout import Seen
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -25,10 +27,11 @@ def aligned(size: int) -> int:
 
 
 class Trunk(nn.Module):
-    """Hidden layers, then memory."""
+    """Hidden layers, then memory. What is seen as bytes joins in the first hidden layer."""
 
-    def __init__(self, inputs: int, config: PolicyConfig) -> None:
+    def __init__(self, inputs: int, config: PolicyConfig, seen: Mapping[str, Seen]) -> None:
         super().__init__()
+        self.seen = make_encoders(seen, config.hidden[0] if config.hidden else 0)
         layers: list[nn.Module] = []
         for size in config.hidden:
             layers += [orthogonal(nn.Linear(inputs, size), ROOT_2), ACTIVATIONS[config.activation]()]
@@ -40,9 +43,15 @@ class Trunk(nn.Module):
     @property
     def first_weight(self) -> Tensor:
         """The weights [units, inputs] that meet the observation."""
-        return next(p for p in self.parameters() if p.ndim == 2)
+        layer = self.encoder[0] if len(self.encoder) else self.memory
+        return next(layer.parameters())
 
-    def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        if self.seen:
+            hidden = self.encoder[0](x_lrf)
+            for name, encoder in self.seen.items():
+                hidden = hidden + encoder(seen[name])
+            return self.memory(self.encoder[1:](hidden), state, starts)
         return self.memory(self.encoder(x_lrf), state, starts)
 
 
@@ -56,15 +65,18 @@ class Output(NamedTuple):
 class Policy(nn.Module):
     """Actor and critic with their normalisers. Everything needed to act is in its state dict."""
 
-    def __init__(self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig) -> None:
+    def __init__(
+        self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig, seen: Mapping[str, Seen] | None = None
+    ) -> None:
         super().__init__()
         self.space = space
+        self.seen = seen or {}
         self.normalise_observation = config.normalise_observation
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
         self.value_norm = RunningNorm(1, limit=float("inf"))
-        self.actor = Trunk(self.inputs, config)
-        self.critic = Trunk(self.inputs, config) if config.separate_value else None
+        self.actor = Trunk(self.inputs, config, self.seen)
+        self.critic = Trunk(self.inputs, config, self.seen) if config.separate_value else None
         quiet = [i for i, name in enumerate(entries) if name.startswith(config.quiet_inputs)] if config.quiet_inputs else []
         with torch.no_grad():
             for trunk in filter(None, (self.actor, self.critic)):
@@ -89,7 +101,9 @@ class Policy(nn.Module):
     def initial_state(self, rows: int) -> Tensor:
         return torch.zeros(rows, self.state_size, device=self.log_std.device)
 
-    def forward(self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None) -> Output:
+    def forward(
+        self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None, seen: Mapping[str, Tensor] | None = None
+    ) -> Output:
         x = obs_lrf
         if x.shape[-1] < self.inputs:
             x = nn.functional.pad(x, (0, self.inputs - x.shape[-1]))
@@ -98,11 +112,11 @@ class Policy(nn.Module):
         elif not torch.is_autocast_enabled(x.device.type):
             x = x.float()
         split = self.actor.memory.state_size
-        features, actor_state = self.actor(x, state[:, :split], starts)
+        features, actor_state = self.actor(x, seen or {}, state[:, :split], starts)
         if self.critic is None:
             value, new_state = self.value_head(features), actor_state
         else:
-            critic_features, critic_state = self.critic(x, state[:, split:], starts)
+            critic_features, critic_state = self.critic(x, seen or {}, state[:, split:], starts)
             value, new_state = self.value_head(critic_features), torch.cat([actor_state, critic_state], -1)
         distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
         return Output(distribution, value[..., 0].float(), new_state, features)

@@ -205,6 +205,10 @@ def _check_declaration(game: Game) -> None:
         for size in field_.shape:
             if isinstance(size, str) and size != "agents" and size not in game.sizes:
                 raise RuleError(f"{here}: field '{name}' has the unknown size '{size}': {nearest(size, game.sizes)}")
+    for name in game.seen:
+        bytes_ = game.state.get(f"seen_{name}")
+        if bytes_ is None or bytes_.dtype != "uint8" or len(bytes_.shape) != 3 or bytes_.shape[0] != "agents":
+            raise RuleError(f"{here}: '{name}' is seen, so declare the state field seen_{name} as u8(\"agents\", …, …)")
     for name, term in game.rewards.items():
         if term.kind not in KINDS:
             raise RuleError(f"{here}: reward term '{name}' has the kind '{term.kind}': use one of {', '.join(KINDS)}")

@@ -140,6 +140,27 @@ def each(prefix: str, names: Sequence[str], count: Size) -> Each:
     return Each(prefix, tuple(names), count)
 
 
+@dataclass(frozen=True)
+class Image:
+    """Bytes that are seen beside the observation's numbers: `seen_NAME` is u8("agents", height, width), the newest picture.
+
+    A policy gets the last `frames` of an episode; what was before its start is black.
+    """
+
+    frames: int = 1
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Things that are seen beside the observation's numbers: `seen_NAME` is u8("agents", count, 3), each (cell, feature, amount).
+
+    An amount of 0 is no token. No two tokens of an agent have the same cell and feature.
+    """
+
+    cells: int
+    features: int
+
+
 # -- phases ------------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +255,8 @@ class Game:
     state: Mapping[str, Field] = field(default_factory=dict)
     params: Mapping[str, Param]
     observation: Sequence[str | Each]
+    seen: Mapping[str, Image | Tokens] = field(default_factory=dict)
+    """What is observed as bytes, each in a state field `seen_NAME`."""
     action: Mapping[str, Action]
     rewards: Mapping[str, Term]
     goal_metrics: Mapping[str, Goal] = field(default_factory=dict)

@@ -7,12 +7,12 @@ trainer and the engine handle them at once; the rules see each under its own nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from ludus.errors import LudusError
-from ludus.sim.game import Binary, Choice, Continuous, Each, Field, Game, Settings, Size, f32, flag, i8, i16, i32
+from ludus.sim.game import Binary, Choice, Continuous, Each, Field, Game, Image, Settings, Size, Tokens, f32, flag, i8, i16, i32
 
 LINEUPS = 32  # most lineups of a batch: who may sit where, drawn anew by every env in its reset row
 
@@ -145,6 +145,22 @@ class Seats:
         return slice(self.start, self.stop)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Bytes an agent sees: pictures of height × width, or tokens (height of them)."""
+
+    kind: Image | Tokens
+    height: int
+    width: int
+
+    @property
+    def frames(self) -> int:
+        return self.kind.frames if isinstance(self.kind, Image) else 1
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": type(self.kind).__name__.lower(), **asdict(self.kind), "height": self.height, "width": self.width}
+
+
 class Layout:
     """Names and shapes of everything, for one game and one choice of sizes."""
 
@@ -163,6 +179,10 @@ class Layout:
         self.num_agents = at
 
         self.observation = expand(list(game.observation), sizes)
+        self.seen = {
+            name: Seen(kind, *(number(s, sizes) for s in game.state[f"seen_{name}"].shape[1:]))
+            for name, kind in game.seen.items()
+        }
         self.slots: dict[str, Slot] = {}
         self.float_params = [n for n, p in game.params.items() if not p.integer]
         self.int_params = [n for n, p in game.params.items() if p.integer]
@@ -248,6 +268,7 @@ class Layout:
         """Named layouts, as `game.json` and checkpoints keep them."""
         return {
             "observation": self.observation,
+            "seen": {name: seen.describe() for name, seen in self.seen.items()},
             "action": {"continuous": self.continuous, "binary": self.binary, "choices": self.choices},
             "roles": {s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams} for s in self.seats},
             "rewards": {n: {"kind": t.kind, "roles": t.roles} for n, t in self.game.rewards.items()},

@@ -378,7 +378,7 @@ class Trainer:
             if role.predictor is not None:
                 policy |= {f"{name}/predictor.{n}": t for n, t in role.predictor.state_dict().items()}
             optimizer |= {f"{name}/{n}": t for n, t in checkpoint.optimizer_tensors(role.optimizer).items()}
-            state |= {f"role/{name}/state": role.state, f"role/{name}/start": role.start}
+            state |= {f"role/{name}/{n}": t for n, t in role.carried().items()}
         if self.league is not None:
             state |= {f"league/{n}": t for n, t in self.league.tensors().items()}
         manifest = {
@@ -415,8 +415,8 @@ class Trainer:
         self.batch.load_state(checkpoint.as_arrays(saved, current))
         for name, role in self.algorithm.roles.items():
             if saved:
-                role.state.copy_(state[f"role/{name}/state"])
-                role.start.copy_(state[f"role/{name}/start"])
+                for n, t in role.carried().items():
+                    t.copy_(state[f"role/{name}/{n}"])
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
         if self.stages is not None:

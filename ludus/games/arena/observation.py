@@ -43,6 +43,7 @@ SEE_WALL, SEE_BLOCK, SEE_ITEM = 0, 1, 2
 SEE_CONVERTER = SEE_ITEM + ITEMS  # + 2 * kind + busy
 SEE_AGENT = SEE_CONVERTER + 2 * KINDS  # + 8 * (of another group) + 4 * frozen + facing
 FEATURES = SEE_AGENT + 16
+CELLS = FACED + 1
 
 FACED_KINDS = ("empty", "wall", "block", "mine", "generator", "altar", "armory", "lasery", "agent", "frozen_agent")
 FACED_EMPTY, FACED_WALL, FACED_BLOCK, FACED_CONVERTER, FACED_AGENT = 0, 1, 2, 3, 8

@@ -11,7 +11,7 @@ from ludus.games.arena.converters import convert, read_recipes, stock_up
 from ludus.games.arena.rewards import begin, judge, pay, read_caps, score, value
 from ludus.games.arena.timing import first_heart
 from ludus.games.arena.world import ACTS, BORDER, ITEMS, KINDS, MOST_SIDE, NUM_ACTS, WORDS
-from ludus.sim import Choice, Game, Goal, Param, Role, Term, f32, flag, i8, i16, i32, u8
+from ludus.sim import Choice, Game, Goal, Param, Role, Term, Tokens, f32, flag, i8, i16, i32, u8
 from ludus.sim.game import Field
 
 SMALL = dict(population=6, rooms=1, side=25 + 2 * BORDER, converters=22)
@@ -145,6 +145,7 @@ GAME = Game(
         stagger_least=Param(250, 1, 100_000, "shortest first episode where starts are staggered"),
     ),
     observation=observation.NAMES,
+    seen=dict(tokens=Tokens(cells=observation.CELLS, features=observation.FEATURES)),
     action=dict(act=Choice(ACTS, masked=True)),
     rewards=dict(
         ore=Term("shaping", 0.1, most=_capped("ore_cap", "mines", "mine_cooldown"), help="ore held, up to ore_cap"),

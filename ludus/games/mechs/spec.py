@@ -12,7 +12,7 @@ from ludus.games.mechs.movement import jostle, move, spawn
 from ludus.games.mechs.projectiles import BURSTS, clear_air, crumble, defend, fly_missile, fly_shell, lose_missile
 from ludus.games.mechs.sensing import CONTACTS, look, spot
 from ludus.games.mechs.weapons import HIT, aim, disarm, fire, throw_smoke
-from ludus.sim import Binary, Choice, Continuous, Game, Goal, Param, Role, Term, f32, flag, i8, i16, i32, u8
+from ludus.sim import Binary, Choice, Continuous, Game, Goal, Image, Param, Role, Term, f32, flag, i8, i16, i32, u8
 
 HELD_OUT = 500_000  # first map of evaluation; training banks must end before it
 
@@ -135,6 +135,7 @@ GAME = Game(
         sight_range=Param(40.0, 1.0, 200.0, "metres a mech can see"),
     ),
     observation=observation.NAMES,
+    seen=dict(occupancy=Image()),
     action=dict(
         forward=Continuous(),
         strafe=Continuous(),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ludus.errors import LudusError
 from ludus.games.racing import car, observation, rules, track, vision
 from ludus.games.racing.bots import driver, full_gas
-from ludus.sim import Choice, Game, Goal, Param, Phase, Role, Term, f32, flag, i32, u8
+from ludus.sim import Choice, Game, Goal, Image, Param, Phase, Role, Term, f32, flag, i32, u8
 from ludus.sim.game import Field
 
 
@@ -51,6 +51,7 @@ def declare(
     observed: list[str],
     setup: list[Phase],
     see: list[Phase],
+    seen: Mapping[str, Image] | None = None,
 ) -> Game:
     """A game of racing with its own way to see: the phases of `see`, run in every step and reset."""
     return Game(
@@ -67,6 +68,7 @@ def declare(
             action_history=Param(0, 0, 1, "1: the last four actions are observed; 0: zeros in their place"),
         ),
         observation=observed,
+        seen=seen or {},
         action=dict(drive=Choice(car.ACTIONS)),
         rewards=dict(
             progress=Term(
@@ -109,6 +111,7 @@ GAME = declare(
     observed=observation.CAR_NAMES,
     setup=[vision.grind],
     see=[vision.aim, vision.expose],
+    seen=dict(camera=Image(frames=4)),
 )
 
 LIDAR = declare(
