@@ -36,6 +36,8 @@ class PolicyConfig:
     """Log of the spread of continuous actions at the start."""
     initial_log_std_of: dict[str, float] = field(default_factory=dict)
     """The same for single action entries, such as turn -1.5."""
+    initial_mean_of: dict[str, float] = field(default_factory=dict)
+    """Mean of single continuous actions at the start, before they are squashed to -1 .. 1 (default: 0): forward 1 walks ahead."""
     initial_key_logit: float = 0.0
     """Logit of pressing a key at the start: -1 presses it 27% of the time."""
     quiet_inputs: tuple[str, ...] = ()
@@ -96,6 +98,7 @@ class PPOConfig:
         return dataclasses.replace(self, **self.roles.get(role, {}), roles={})
 
 
+OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")  # of PolicyConfig: by the name of an action entry
 SHARED_BY_ROLES = ("rollout", "roles", "bptt")  # of PPOConfig: cannot differ between roles
 
 
@@ -257,7 +260,7 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
             out |= flatten(value, name + ".")
         elif f.name == "game_values":
             out |= {f"game.{k}": v for k, v in value.items()}
-        elif f.name == "initial_log_std_of":
+        elif f.name in OF_ACTIONS:
             out |= {f"{name}.{entry}": v for entry, v in value.items()}
         elif f.name == "roles":
             out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
@@ -283,8 +286,8 @@ def set_value(config: Config, name: str, value: Any) -> None:
         return
     target: Any = config
     *sections, key = name.split(".")
-    if sections == ["policy", "initial_log_std_of"]:
-        config.policy.initial_log_std_of[key] = value
+    if len(sections) == 2 and sections[0] == "policy" and sections[1] in OF_ACTIONS:
+        getattr(config.policy, sections[1])[key] = value
         return
     if sections[:2] == ["learn", "roles"] and len(sections) == 3:
         _role_value(config, sections[2], key, value)

@@ -18,6 +18,7 @@ def hide_and_seek() -> Config:
             # a full turn is 112 degrees a step: wider noise only spins
             initial_log_std_of={"turn": -1.5, "look": -1.5},
             initial_key_logit=-1.0,
+            initial_mean_of={"forward": 1.0},  # who walks finds
             # 128 of the 161 entries: heard from the first step, they drown the direction of the nearest opponent
             quiet_inputs=("ray",),
         ),

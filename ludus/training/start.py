@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ludus.config import Config, check, flatten, resolve
+from ludus.config import OF_ACTIONS, Config, check, flatten, resolve
 from ludus.curriculum.stages import check_stages
 from ludus.errors import LudusError, nearest
 from ludus.league.league import mixes
@@ -44,9 +44,10 @@ def check_names(config: Config) -> None:
     for against in config.eval.against:
         if against not in ("self", "bots"):
             seatings(batch_layout, bots, against)
-    for entry in config.policy.initial_log_std_of:
-        if entry not in batch_layout.continuous:
-            raise LudusError(f"policy.initial_log_std_of.{entry}: {nearest(entry, batch_layout.continuous)}")
+    for key in OF_ACTIONS:
+        for entry in getattr(config.policy, key):
+            if entry not in batch_layout.continuous:
+                raise LudusError(f"policy.{key}.{entry}: {nearest(entry, batch_layout.continuous)}")
     for prefix in config.policy.quiet_inputs:
         if not any(name.startswith(prefix) for name in batch_layout.observation):
             raise LudusError(
