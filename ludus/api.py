@@ -55,7 +55,7 @@ def start(
     init_from: str | None = None, init_modules: tuple[str, ...] = (),
 ) -> Run:  # fmt: skip
     """Creates a run and trains it."""
-    from ludus.training import checkpoint
+    from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
@@ -73,7 +73,7 @@ def start(
             step = checkpoint.find(origin, mark)
             manifest = checkpoint.read_manifest(origin, step)
             tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
-            trainer.load_policies(tensors, manifest, f"{source}@{step}", init_modules)
+            weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, f"{source}@{step}", init_modules)
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra=extra, begin=begin, watch=dashboard)
@@ -176,7 +176,7 @@ def fork(
     reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False
 ) -> Run:
     """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own."""
-    from ludus.training import checkpoint
+    from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
@@ -190,7 +190,7 @@ def fork(
     config, sources = prepare(config, sources)
 
     def begin(trainer: Trainer) -> None:
-        trainer.load_weights(origin, step)
+        weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from ludus.config import Config
+from ludus.learn.ppo import PPO
 from ludus.policies.encoders import shaped
 from ludus.policies.policy import Policy
 from ludus.training.loop import Trainer
@@ -58,13 +59,15 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
 
 def bound(trainer: Trainer, seconds: float) -> float:
     """Agent-steps per second of the bare loop, all rows valid."""
-    work = [_BareRole(role, trainer.config) for role in trainer.algorithm.roles.values()]
+    algorithm = trainer.algorithm
+    assert isinstance(algorithm, PPO)
+    work = [_BareRole(role, trainer.config) for role in algorithm.roles.values()]
     rows = sum(w.rows for w in work) * trainer.config.learn.rollout
 
     def iteration() -> float:
         start = time.perf_counter()
         for w in work:
-            w.run(trainer.algorithm.precision)
+            w.run(algorithm.precision)
         return time.perf_counter() - start
 
     iteration()

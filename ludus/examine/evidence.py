@@ -7,33 +7,35 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-ROWS = 512  # a sample of rows is enough for shares and ranks
+from ludus.learn.algorithm import Algorithm, Evidence
 
 
 class Diagnostics:
     """Looks at an algorithm's roles around one update."""
 
-    def __init__(self, algorithm: Any) -> None:
-        self.algorithm = algorithm
+    def __init__(self, algorithm: Algorithm, layout: Any) -> None:
+        self.algorithm, self.layout = algorithm, layout
         self._weights: dict[str, dict[str, Tensor]] = {}
 
     def before(self) -> None:
         """Remembers the weights, to see how far the update moves them."""
-        for name, role in self.algorithm.roles.items():
-            self._weights[name] = {n: p.detach().clone() for n, p in role.policy.named_parameters()}
+        for name, policy in self.algorithm.policies.items():
+            self._weights[name] = {n: p.detach().clone() for n, p in policy.named_parameters()}
 
     @torch.no_grad()
     def after(self) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for name, role in self.algorithm.roles.items():
-            for key, value in {**self._modules(name, role), **self._units(role), **self._inputs(role)}.items():
+        for name, policy in self.algorithm.policies.items():
+            evidence = self.algorithm.evidence(name)
+            parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(policy, evidence)}
+            for key, value in parts.items():
                 out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value
         return out
 
-    def _modules(self, name: str, role: Any) -> dict[str, float]:
+    def _modules(self, name: str, policy: Any) -> dict[str, float]:
         """Per module: gradient norm of the last update, weight norm, movement relative to the weights."""
         groups: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {}
-        for n, p in role.policy.named_parameters():
+        for n, p in policy.named_parameters():
             gradient = p.grad if p.grad is not None else torch.zeros_like(p)
             groups.setdefault(n.rsplit(".", 1)[0], []).append((gradient, p, p - self._weights[name][n]))
         out: dict[str, float] = {}
@@ -46,27 +48,16 @@ class Diagnostics:
             }
         return out
 
-    def _sample(self, role: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, dict[str, Tensor]]:
-        """Arguments for the policy: some rows of the step where the last chunk starts."""
-        r = role.rollout
-        t, count = r.reward.shape[0] - role.bptt, min(ROWS, role.rows)
-        rows = slice(0, count)
-        mask = r.mask[t : t + 1, rows] if role.space.masked else None
-        every = torch.arange(count, device=r.reward.device).unsqueeze(0)
-        seen = r.stacks(torch.full_like(every, t), every)
-        return r.observation[t : t + 1, rows], r.state[-1, rows], r.starts[t : t + 1, rows], mask, seen
-
-    def _units(self, role: Any) -> dict[str, float]:
+    def _units(self, policy: Any, evidence: Evidence) -> dict[str, float]:
         """Units that say the same for every row, and how many directions the last hidden layer uses."""
-        sample = self._sample(role)
         out: dict[str, float] = {}
         outputs: dict[str, Tensor] = {}
         hooks = [
             m.register_forward_hook(lambda _m, _i, o, n=n: outputs.__setitem__(n, o))
-            for n, m in role.policy.named_modules()
+            for n, m in policy.named_modules()
             if isinstance(m, nn.Tanh | nn.ReLU | nn.SiLU)
         ]
-        features = role.policy(*sample).features[0]
+        features = policy(*evidence.inputs).features[0]
         for hook in hooks:
             hook.remove()
         for n, o in outputs.items():
@@ -77,13 +68,9 @@ class Diagnostics:
         out["units/effective_rank"] = float(torch.exp(-(share * (share + 1e-12).log()).sum()))
         return out
 
-    def _inputs(self, role: Any) -> dict[str, Any]:
+    def _inputs(self, policy: Any, evidence: Evidence) -> dict[str, Any]:
         """Observation entries that never change or leave their scale; how much the policy depends on what it is given."""
-        names = self.algorithm.batch.layout.observation
-        r = role.rollout
-        valid = r.valid.flatten()
-        rows = r.observation[:-1, :, : len(names)].flatten(0, 1).float()
-        rows = rows[valid] if bool(valid.any()) else rows
+        names, rows = self.layout.observation, evidence.observation
         low, high = rows.amin(0), rows.amax(0)
         finite = torch.isfinite(rows).all(0)
         out: dict[str, Any] = {
@@ -91,16 +78,16 @@ class Diagnostics:
             "observation/not_finite": [n for n, ok in zip(names, finite.tolist(), strict=True) if not ok],
             "observation/largest": float(rows.abs().max()),
         }
-        observation, state, starts, mask, seen = self._sample(role)
-        base = role.policy(observation, state, starts, mask, seen).distribution
+        observation, state, starts, mask, seen = evidence.inputs
+        base = policy(*evidence.inputs).distribution
         order = torch.randperm(observation.shape[1], device=observation.device)
         shuffled = {"observation": (observation[:, order], state, starts, mask, seen)}
-        if role.policy.state_size:
+        if policy.state_size:
             shuffled["memory"] = (observation, state[order], starts, mask, seen)
         for name, part in seen.items():
             shuffled[f"seen_{name}"] = (observation, state, starts, mask, {**seen, name: part[:, order]})
         for name, inputs in shuffled.items():
-            out[f"sensitivity/{name}"] = self._distance(base, role.policy(*inputs).distribution)
+            out[f"sensitivity/{name}"] = self._distance(base, policy(*inputs).distribution)
         return out
 
     @staticmethod
@@ -112,21 +99,22 @@ class Diagnostics:
 
     def first_not_finite(self) -> str:
         """The first tensor in the order of computation that holds a NaN or an infinity."""
-        names = self.algorithm.batch.layout.observation
-        for role in self.algorithm.roles.values():
-            r = role.rollout
-            bad = ~torch.isfinite(r.observation)
-            if bool(bad.any()):
-                t, row, entry = (int(i) for i in bad.nonzero()[0])
-                env = row // role.num_agents
-                return f"the observation entry '{names[entry]}' of env {env} (role {role.name}, step {t} of the rollout) is not finite"
-            if bool((~torch.isfinite(r.reward)).any()):
-                return f"a reward of the role {role.name} is not finite"
-        for role in self.algorithm.roles.values():
-            for what in ("value", "log_prob", "advantage"):
-                if bool((~torch.isfinite(getattr(role.rollout, what))).any()):
-                    return f"{what} of the role {role.name} is not finite while the observations are: lower learn.learning_rate"
-            for n, p in role.policy.named_parameters():
+        for name, policy in self.algorithm.policies.items():
+            for what, tensor in self.algorithm.evidence(name).suspects.items():
+                bad = ~torch.isfinite(tensor)
+                if not bool(bad.any()):
+                    continue
+                if what == "observation":
+                    t, row, entry = (int(i) for i in bad.nonzero()[0])
+                    env = row // next(s.count * s.teams for s in self.layout.seats if s.role == name)
+                    return (
+                        f"the observation entry '{self.layout.observation[entry]}' of env {env} (role {name}, step {t} of the "
+                        f"rollout) is not finite"
+                    )
+                if what == "reward":
+                    return f"a reward of the role {name} is not finite"
+                return f"{what} of the role {name} is not finite while the observations are: lower the learning rate"
+            for n, p in policy.named_parameters():
                 if bool((~torch.isfinite(p)).any()):
-                    return f"the weights {n} of the role {role.name} are not finite: lower learn.learning_rate or learn.max_grad_norm"
-        return "a loss is not finite: lower learn.learning_rate"
+                    return f"the weights {n} of the role {name} are not finite: lower the learning rate or the gradient limit"
+        return "a loss is not finite: lower the learning rate"

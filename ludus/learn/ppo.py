@@ -22,13 +22,16 @@ from torch import Tensor, nn
 
 from ludus.config import Config, PPOConfig
 from ludus.curriculum.schedules import parse
+from ludus.learn.actions import action_metrics
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
+from ludus.learn.algorithm import Evidence, Timed
 from ludus.policies.encoders import shaped
 from ludus.policies.heads import Actions, action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.training.graphs import Graphs
 
+SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
 OVERVIEW = ("explained_variance", "advantage_std", "value_mean", "return_mean", "invalid_share")
 SUMS = (
     "policy_loss",
@@ -144,6 +147,7 @@ class Role:
         self.rollout = RoleRollout(
             config.learn.rollout, self.bptt, self.rows, self.policy, masked, config.device
         )  # fmt: skip
+        self.epochs_run = 0
         self.sums = torch.zeros(len(SUMS), device=config.device)
         self.pass_kl = torch.zeros((), device=config.device)
         self.no_valid_row = torch.zeros((), device=config.device)
@@ -256,6 +260,8 @@ class PPO:
     def __init__(self, batch: Any, config: Config) -> None:
         self.batch, self.config = batch, config
         self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.policies = {name: role.policy for name, role in self.roles.items()}
+        self.rollout_steps = config.learn.rollout
         self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
         self.bptt = config.learn.bptt or 1
         self.on_gpu = config.device == "cuda"
@@ -279,10 +285,58 @@ class PPO:
             return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
         return contextlib.nullcontext()
 
+    # -- what the trainer asks for -------------------------------------------------------------------------------------
+
+    def learned_steps(self) -> int:
+        """Valid rows of the rollout that belong to learning agents."""
+        return int(sum(int(role.rollout.valid.sum()) for role in self.roles.values()))
+
+    def updates(self) -> int:
+        return sum(role.epochs_run * role.config.minibatches for role in self.roles.values())
+
+    def action_metrics(self) -> dict[str, float]:
+        out: dict[str, float] = {}
+        for name, role in self.roles.items():
+            r = role.rollout
+            out |= action_metrics(self.batch.layout, name, r.raw, r.binary, r.choices, r.valid)
+        return out
+
+    def buffer_bytes(self) -> int:
+        return sum(role.rollout.nbytes for role in self.roles.values())
+
+    def modules(self) -> dict[str, nn.Module]:
+        return {f"{name}/predictor": role.predictor for name, role in self.roles.items() if role.predictor is not None}
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {name: role.optimizer for name, role in self.roles.items()}
+
+    def carried(self) -> dict[str, Tensor]:
+        return {f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()}
+
+    def evidence(self, name: str) -> Evidence:
+        """Some rows of the step where the last chunk starts."""
+        role = self.roles[name]
+        r = role.rollout
+        t, count = r.reward.shape[0] - role.bptt, min(SAMPLE, role.rows)
+        rows = slice(0, count)
+        mask = r.mask[t : t + 1, rows] if role.space.masked else None
+        every = torch.arange(count, device=r.reward.device).unsqueeze(0)
+        seen = r.stacks(torch.full_like(every, t), every)
+        valid = r.valid.flatten()
+        observed = r.observation[:-1, :, : role.policy.entries].flatten(0, 1).float()
+        return Evidence(
+            inputs=(r.observation[t : t + 1, rows], r.state[-1, rows], r.starts[t : t + 1, rows], mask, seen),
+            observation=observed[valid] if bool(valid.any()) else observed,
+            suspects={
+                "observation": r.observation[..., : role.policy.entries], "reward": r.reward, "value": r.value,
+                "log_prob": r.log_prob, "advantage": r.advantage,
+            },
+        )  # fmt: skip
+
     # -- playing -------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def collect(self, timed: Callable[[str], Any]) -> None:
+    def collect(self, timed: Timed) -> None:
         """One rollout. `timed(phase)` is a context that measures."""
         for role in self.roles.values():
             role.policy.eval()
@@ -292,7 +346,7 @@ class PPO:
         else:
             self.play(timed)
 
-    def play(self, timed: Callable[[str], Any]) -> None:
+    def play(self, timed: Timed) -> None:
         for role in self.roles.values():
             role.rollout.turn_over()
         for t in range(self.config.learn.rollout):
@@ -334,6 +388,7 @@ class PPO:
                 if c.target_kl is not None and float(role.pass_kl) > c.target_kl:
                     break
         self.run(f"finish {role.name}", lambda: self.finish(role))
+        role.epochs_run = epochs
 
         values = torch.cat([role.sums, role.overview]).tolist()
         out = dict(zip([*SUMS, *OVERVIEW], values, strict=True))

@@ -58,7 +58,7 @@ class Dashboard:
             f"{trainer.share:4.0%}  {p.agent_steps:>11,} agent-steps  {line['speed/agent_steps_per_s']:>9,.0f}/s  "
             f"{_duration(p.seconds)} gone, {self._left(trainer)} left"
         ]
-        for role in trainer.algorithm.roles:
+        for role in trainer.algorithm.policies:
             text = f"{role} return {line.get(f'episode/{role}/return', float('nan')):.2f}"
             goals = [f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")]
             parts.append(", ".join([text, *goals]))
@@ -77,14 +77,14 @@ class Dashboard:
             f"{_duration(p.seconds)} gone", f"{self._left(trainer)} left", f"iteration {p.iteration:,}", f"{p.episodes:,} episodes",
         )  # fmt: skip
         roles = Table(box=None, pad_edge=False)
-        for column in ("role", "return", "goals", "entropy", "KL", "explained"):
+        of_policy = {"entropy": "entropy_share", "KL": "approx_kl", "explained": "explained_variance"}
+        shown = {title: key for title, key in of_policy.items() if any(k.startswith("ppo/") for k in line)}
+        for column in ("role", "return", "goals", *shown):
             roles.add_column(column, justify="left" if column in ("role", "goals") else "right")
-        for role in trainer.algorithm.roles:
+        for role in trainer.algorithm.policies:
             goals = "  ".join(f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/"))
-            roles.add_row(
-                role, f"{line.get(f'episode/{role}/return', float('nan')):.2f}", goals, f"{line[f'ppo/{role}/entropy_share']:.0%}",
-                f"{line[f'ppo/{role}/approx_kl']:.4f}", f"{line[f'ppo/{role}/explained_variance']:.2f}",
-            )  # fmt: skip
+            numbers = [f"{line[f'ppo/{role}/{key}']:.3g}" for key in shown.values()]
+            roles.add_row(role, f"{line.get(f'episode/{role}/return', float('nan')):.2f}", goals, *numbers)
         shares = sorted(((k.rsplit("/", 1)[-1], v) for k, v in line.items() if k.startswith("speed/share/")), key=lambda s: -s[1])
         phases = "time  " + "  ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
         evaluated = [

@@ -37,7 +37,7 @@ def make_policies(
     for seats in layout.seats:
         policy = Policy(layout.observation, action_space(layout, config.policy.state_dependent_std), config.policy, layout.seen)
         mine = checkpoint.fit_layout(checkpoint.split(tensors, seats.role), saved_layout, layout.describe(), where)
-        policy.load_state_dict({n: t for n, t in mine.items() if not n.startswith("predictor.")})
+        policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
         policies[seats.role] = policy.eval()
     return policies, layout.describe()
 

@@ -19,13 +19,15 @@ from ludus.curriculum.stages import Stages
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
 from ludus.league.league import League, mixes
-from ludus.learn.ppo import PPO
+from ludus.learn.algorithm import make_algorithm
 from ludus.training import checkpoint, devices
+from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Clock, Window
 from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
+from ludus.training.weights import load_all, load_carried, tensors_of
 
 
 @dataclass
@@ -64,9 +66,8 @@ class Trainer:
         self.batch.check_received()
         self.compile_seconds: float | None = time.perf_counter() - begin
         self.game_fingerprint = self.batch.fingerprint()
-        self.algorithm = PPO(self.batch, config)
-        policies = {name: role.policy for name, role in self.algorithm.roles.items()}
-        self.league = League(run, self.batch, policies, config) if any(mixes(config)) else None
+        self.algorithm = make_algorithm(self.batch, config)
+        self.league = League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
         self.stages: Stages | None = None
         if self.league is not None:
             self.algorithm.opponents = list(self.league.players.values())
@@ -74,7 +75,7 @@ class Trainer:
                 self.stages = Stages(config.curriculum.stages, self.league, self.batch)
         self.progress = Progress()
         self.clock, self.window = Clock(), Window()
-        self.diagnostics = Diagnostics(self.algorithm)
+        self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
 
@@ -124,13 +125,15 @@ class Trainer:
                 self.diagnostics.before()
             metrics = self.algorithm.learn(self.share)
         with clock("log"):
-            p.agent_steps += self.learned_steps()
-            p.env_steps += self.config.envs * self.config.learn.rollout
-            p.updates += sum(
-                int(metrics[f"ppo/{role.name}/epochs_run"]) * role.config.minibatches for role in self.algorithm.roles.values()
-            )
+            p.agent_steps += self.algorithm.learned_steps()
+            p.env_steps += self.config.envs * self.algorithm.rollout_steps
+            p.updates += self.algorithm.updates()
             p.iteration += 1
-            record = {**metrics, **self.episode_metrics(), **self.action_metrics(), **self.opponent_metrics()}
+            episodes, count = episode_metrics(self.batch)
+            p.episodes += count
+            allowed = allowance(self.config.log.episodes, self.share, p.sampled_episodes)
+            p.sampled_episodes += sample_episodes(self.run, self.batch, p.agent_steps, allowed)
+            record = {**metrics, **episodes, **self.algorithm.action_metrics(), **self.opponent_metrics()}
             self.refuse_nan(record)
             if diagnose:
                 self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()})
@@ -143,10 +146,6 @@ class Trainer:
         random = np.random.default_rng(stream_seed(self.config.seed, self.progress.iteration, "league"))
         metrics = self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
         return metrics | (self.stages.after_iteration() if self.stages is not None else {})
-
-    def learned_steps(self) -> int:
-        """Valid rows of the rollout that belong to learning agents."""
-        return int(sum(int(role.rollout.valid.sum()) for role in self.algorithm.roles.values()))
 
     def finish_iteration(self, record: dict[str, Any]) -> None:
         """Evaluates and saves where due, then writes the iteration's line."""
@@ -173,7 +172,6 @@ class Trainer:
         progress = {k: getattr(p, k) for k in ("iteration", "agent_steps", "env_steps", "updates", "seconds", "episodes")}
         phases = self.clock.take()
         total = sum(phases.values()) or 1.0
-        buffers = sum(role.rollout.nbytes for role in self.algorithm.roles.values())
         compiled, self.compile_seconds = self.compile_seconds, None
         return {
             **{f"progress/{k}": v for k, v in progress.items()},
@@ -181,99 +179,15 @@ class Trainer:
             "speed/agent_steps_per_s": self.window.rate(p.agent_steps, p.seconds),
             **{f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())},
             **devices.memory(self.config.device),
-            "memory/buffer_mb": buffers / 1e6,
+            "memory/buffer_mb": self.algorithm.buffer_bytes() / 1e6,
             **record,
         }
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
-    def episode_metrics(self) -> dict[str, float]:
-        out: dict[str, float] = {}
-        statistics = self.batch.read_statistics()
-        self.progress.episodes += int(max(s["episodes"] / self.algorithm.roles[r].num_agents for r, s in statistics.items()))
-        goals = self.batch.game.goal_metrics
-        terms = self.batch.layout.describe()["rewards"]
-        for role, values in statistics.items():
-            for name, value in values.items():
-                if name.startswith("goal/"):
-                    if _meant_for(goals[name.removeprefix("goal/")].roles, role):
-                        out[f"goal/{role}/{name.removeprefix('goal/')}"] = value
-                elif not name.startswith("term/") or _meant_for(terms[name.removeprefix("term/")]["roles"], role):
-                    out[f"episode/{role}/{name}"] = float(value)
-        self.sample_episodes()
-        return out
-
-    def sample_episodes(self) -> None:
-        """Episodes that ended in the rollout's last row, at most log.episodes over the run."""
-        allowed = math.ceil(self.config.log.episodes * max(self.share, 0.001)) - self.progress.sampled_episodes
-        if allowed <= 0:
-            return
-        batch, layout = self.batch, self.batch.layout
-        envs = np.flatnonzero(batch.numpy("counted"))[:allowed]
-        path = self.run.path / "episodes.csv"
-        if not path.exists() or path.stat().st_size == 0:
-            names = [
-                "agent_steps",
-                "env",
-                "role",
-                "agent",
-                "return",
-                "length",
-                "outcome",
-                "opponent",
-                *layout.terms,
-                *layout.goals,
-            ]
-            self.run.append("episodes.csv", ",".join(names) + "\n")
-        if not len(envs):
-            return
-        data = {
-            n: batch.numpy(n)[envs] for n in ("episode_return", "episode_length", "outcome", "term_totals", "goals", "controller")
-        }
-        for i, env in enumerate(envs):
-            for seats in layout.seats:
-                for agent in range(seats.start, seats.stop):
-                    row = [
-                        self.progress.agent_steps, env, seats.role, agent, data["episode_return"][i, agent],
-                        data["episode_length"][i, agent], data["outcome"][i, agent],
-                        "self" if data["controller"][i, agent] == 0 else f"bot{data['controller'][i, agent]}",
-                        *data["term_totals"][i, agent], *data["goals"][i, agent],
-                    ]  # fmt: skip
-                    self.run.append(
-                        "episodes.csv", ",".join(f"{v:.6g}" if isinstance(v, np.floating) else str(v) for v in row) + "\n"
-                    )
-        self.progress.sampled_episodes += len(envs)
-
-    def action_metrics(self) -> dict[str, float]:
-        """What the agents did, over valid rows: gathered as tensors, read once per role."""
-        out: dict[str, float] = {}
-        layout = self.batch.layout
-        for role in self.algorithm.roles.values():
-            r = role.rollout
-            weight = r.valid.float()
-            weight = weight / weight.sum().clamp(min=1.0)
-            names: list[str] = []
-            parts: list[torch.Tensor] = []
-            if layout.continuous:
-                action = torch.tanh(r.raw)
-                mean = (action * weight.unsqueeze(-1)).sum((0, 1))
-                square = (action.square() * weight.unsqueeze(-1)).sum((0, 1))
-                saturated = ((action.abs() > 0.99) * weight.unsqueeze(-1)).sum((0, 1))
-                parts += [mean, (square - mean.square()).clamp(min=0).sqrt(), saturated]
-                names += [f"{n}/{kind}" for kind in ("mean", "std", "saturated") for n in layout.continuous]
-            if layout.binary:
-                parts.append((r.binary * weight.unsqueeze(-1)).sum((0, 1)))
-                names += [f"{n}/pressed" for n in layout.binary]
-            for i, (name, options) in enumerate(layout.choices.items()):
-                flat = r.choices[..., i].flatten().long()
-                parts.append(torch.zeros(len(options), device=weight.device).scatter_add_(0, flat, weight.flatten()))
-                names += [f"{name}/{option}" for option in options]
-            out |= {f"action/{role.name}/{n}": v for n, v in zip(names, torch.cat(parts).tolist(), strict=True)}
-        return out
-
     def refuse_nan(self, record: Mapping[str, Any]) -> None:
         """Stops at the first tensor that is not finite, and names the last good checkpoint."""
-        if all(math.isfinite(v) for n, v in record.items() if n.startswith("ppo/") and isinstance(v, float)):
+        if all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)):
             return
         culprit = self.diagnostics.first_not_finite()
         good = checkpoint.steps(self.run)
@@ -294,7 +208,7 @@ class Trainer:
         every = e.every_agent_steps
         p.evaluated_at_steps = p.agent_steps // every * every if every else p.agent_steps
         p.evaluated_at_seconds = p.seconds
-        policies = {name: role.policy for name, role in self.algorithm.roles.items()}
+        policies = self.algorithm.policies
         single = len(self.batch.layout.seats) == 1 and self.batch.layout.seats[0].teams == 1
         record: dict[str, float] = {}
         p.evaluations += 1
@@ -370,17 +284,10 @@ class Trainer:
 
     def save(self) -> None:
         p = self.progress
-        policy: dict[str, torch.Tensor] = {}
-        optimizer: dict[str, torch.Tensor] = {}
-        state = {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()}
-        for name, role in self.algorithm.roles.items():
-            policy |= {f"{name}/{n}": t for n, t in role.policy.state_dict().items()}
-            if role.predictor is not None:
-                policy |= {f"{name}/predictor.{n}": t for n, t in role.predictor.state_dict().items()}
-            optimizer |= {f"{name}/{n}": t for n, t in checkpoint.optimizer_tensors(role.optimizer).items()}
-            state |= {f"role/{name}/{n}": t for n, t in role.carried().items()}
+        tensors = tensors_of(self.algorithm)
+        tensors["state"] |= {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()}
         if self.league is not None:
-            state |= {f"league/{n}": t for n, t in self.league.tensors().items()}
+            tensors["state"] |= {f"league/{n}": t for n, t in self.league.tensors().items()}
         manifest = {
             "progress": asdict(p),
             "layout": self.batch.layout.describe(),
@@ -391,7 +298,7 @@ class Trainer:
             "curriculum": self.stages.state() if self.stages is not None else None,
             "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
         }
-        checkpoint.save(self.run, p.agent_steps, {"policy": policy, "optimizer": optimizer, "state": state}, manifest)
+        checkpoint.save(self.run, p.agent_steps, tensors, manifest)
         self._saved_at = (p.agent_steps, p.seconds)
         if p.best:
             write_atomically(self.run.path / "best.json", json.dumps(p.best))
@@ -409,14 +316,12 @@ class Trainer:
             raise LudusError(
                 f"the game's rules changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
             )
-        self.load_weights(source, step)
+        load_all(self.algorithm, self.batch.layout, source, step)
         state = checkpoint.read(source, step, manifest, "state.safetensors")
         saved, current = checkpoint.split(state, "sim"), self.batch.state()
         self.batch.load_state(checkpoint.as_arrays(saved, current))
-        for name, role in self.algorithm.roles.items():
-            if saved:
-                for n, t in role.carried().items():
-                    t.copy_(state[f"role/{name}/{n}"])
+        if saved:
+            load_carried(self.algorithm, state)
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
         if self.stages is not None:
@@ -424,52 +329,6 @@ class Trainer:
         self.progress = Progress(**manifest["progress"])
         self._saved_at = (step, self.progress.seconds)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
-
-    def load_weights(self, source: Run, step: int) -> None:
-        """Policies with their normalisers, and the optimizers' state where the layout is the same."""
-        manifest = checkpoint.read_manifest(source, step)
-        where = f"{source.path}@{step}"
-        self.load_policies(checkpoint.read(source, step, manifest, "policy.safetensors"), manifest, where)
-        if manifest["layout"] == json.loads(json.dumps(self.batch.layout.describe())):
-            optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
-            for name, role in self.algorithm.roles.items():
-                checkpoint.load_optimizer(role.optimizer, checkpoint.split(optimizer, name))
-
-    def load_policies(
-        self, tensors: Mapping[str, torch.Tensor], manifest: Mapping[str, Any], where: str, modules: tuple[str, ...] = ()
-    ) -> None:
-        """Weights into the policies; `modules` limits it to parts whose name contains one."""
-        for name, role in self.algorithm.roles.items():
-            mine = checkpoint.split(tensors, name)
-            if not mine:
-                raise LudusError(
-                    f"{where} has no policy for the role {name}: it has {', '.join(sorted({n.split('/')[0] for n in tensors}))}"
-                )
-            mine = checkpoint.fit_layout(mine, manifest["layout"], self.batch.layout.describe(), where)
-            predictor = {n.removeprefix("predictor."): t for n, t in mine.items() if n.startswith("predictor.")}
-            mine = {n: t for n, t in mine.items() if not n.startswith("predictor.")}
-            wanted = role.policy.state_dict()
-            if modules:
-                mine = {n: t for n, t in mine.items() if any(m in n for m in modules)}
-                if not mine:
-                    raise LudusError(
-                        f"no module of {where} matches {', '.join(modules)}: there is {', '.join(sorted({n.rsplit('.', 1)[0] for n in wanted}))}"
-                    )
-            elif mine.keys() != wanted.keys():
-                raise LudusError(f"{where} is another network: it differs in {sorted(mine.keys() ^ wanted.keys())[:3]}")
-            for n, t in mine.items():
-                if n not in wanted or wanted[n].shape != t.shape:
-                    has = list(wanted[n].shape) if n in wanted else "nothing"
-                    raise LudusError(
-                        f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the same policy settings"
-                    )
-            role.policy.load_state_dict({**wanted, **mine})
-            if role.predictor is not None and predictor:
-                role.predictor.load_state_dict(predictor)
-
-
-def _meant_for(roles: Any, role: str) -> bool:
-    return roles is None or role == roles or (not isinstance(roles, str) and role in roles)
 
 
 class stopping_on_signals:

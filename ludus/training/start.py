@@ -54,7 +54,9 @@ def check_names(config: Config) -> None:
                 f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
             )
     if batch_layout.seen and not config.policy.hidden:
-        raise LudusError(f"{config.game} has pictures or tokens, which join in the first hidden layer: give policy.hidden a layer")
+        raise LudusError(
+            f"{config.game} has pictures or tokens, which join in the first hidden layer: give policy.hidden a layer"
+        )
     check_sampler(config.league.sampler)
     for mix in mixes(config):
         if mix and game is None:

@@ -1,0 +1,67 @@
+"""Finished episodes: their statistics for metrics.jsonl, and a bounded sample of them for episodes.csv."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ludus.training.run import Run
+
+
+def episode_metrics(batch: Any) -> tuple[dict[str, float], int]:
+    """Metrics of the episodes that ended since the last call, and how many there were."""
+    out: dict[str, float] = {}
+    statistics = batch.read_statistics()
+    agents = {s.role: s.count * s.teams for s in batch.layout.seats}
+    episodes = int(max(s["episodes"] / agents[role] for role, s in statistics.items()))
+    goals = batch.game.goal_metrics
+    terms = batch.layout.describe()["rewards"]
+    for role, values in statistics.items():
+        for name, value in values.items():
+            if name.startswith("goal/"):
+                if _meant_for(goals[name.removeprefix("goal/")].roles, role):
+                    out[f"goal/{role}/{name.removeprefix('goal/')}"] = value
+            elif not name.startswith("term/") or _meant_for(terms[name.removeprefix("term/")]["roles"], role):
+                out[f"episode/{role}/{name}"] = float(value)
+    return out, episodes
+
+
+def _meant_for(roles: Any, role: str) -> bool:
+    return roles is None or role == roles or (not isinstance(roles, str) and role in roles)
+
+
+def sample_episodes(run: Run, batch: Any, agent_steps: int, most: int) -> int:
+    """Writes up to `most` of the episodes that ended in the last row; returns how many."""
+    layout = batch.layout
+    path = run.path / "episodes.csv"
+    if not path.exists() or path.stat().st_size == 0:
+        names = ["agent_steps", "env", "role", "agent", "return", "length", "outcome", "opponent", *layout.terms, *layout.goals]
+        run.append("episodes.csv", ",".join(names) + "\n")
+    envs = np.flatnonzero(batch.numpy("counted"))[:most] if most > 0 else np.empty(0, int)
+    if not len(envs):
+        return 0
+    fields = ("episode_return", "episode_length", "outcome", "term_totals", "goals", "controller")
+    data = {n: batch.numpy(n)[envs] for n in fields}
+    for i, env in enumerate(envs):
+        for seats in layout.seats:
+            for agent in range(seats.start, seats.stop):
+                row = [
+                    agent_steps, env, seats.role, agent, data["episode_return"][i, agent], data["episode_length"][i, agent],
+                    data["outcome"][i, agent], _who(data["controller"][i, agent]),
+                    *data["term_totals"][i, agent], *data["goals"][i, agent],
+                ]  # fmt: skip
+                run.append("episodes.csv", ",".join(f"{v:.6g}" if isinstance(v, np.floating) else str(v) for v in row) + "\n")
+    return len(envs)
+
+
+def allowance(config_episodes: int, share: float, sampled: int) -> int:
+    """How many episodes may be sampled now, so that they are spread over the run."""
+    return math.ceil(config_episodes * max(share, 0.001)) - sampled
+
+
+def _who(controller: int) -> str:
+    if controller == 0:
+        return "self"
+    return "snapshot" if controller < 0 else f"bot{controller}"

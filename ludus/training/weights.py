@@ -1,0 +1,74 @@
+"""An algorithm's weights, optimizers and carried tensors, in and out of checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ludus.errors import LudusError
+from ludus.learn.algorithm import Algorithm
+from ludus.training import checkpoint
+from ludus.training.run import Run
+
+
+def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
+    """The tensors of policy.safetensors and optimizer.safetensors, and the algorithm's part of state.safetensors."""
+    parts = {**algorithm.policies, **algorithm.modules()}
+    policy = {f"{name}/{n}": t for name, module in parts.items() for n, t in module.state_dict().items()}
+    optimizer = {
+        f"{name}/{n}": t for name, o in algorithm.optimizers().items() for n, t in checkpoint.optimizer_tensors(o).items()
+    }
+    return {"policy": policy, "optimizer": optimizer, "state": {f"carried/{n}": t for n, t in algorithm.carried().items()}}
+
+
+def load_all(algorithm: Algorithm, layout: Any, source: Run, step: int) -> None:
+    """Policies with their normalisers, and the optimizers' state where the layout is the same."""
+    manifest = checkpoint.read_manifest(source, step)
+    tensors = checkpoint.read(source, step, manifest, "policy.safetensors")
+    load_policies(algorithm, layout, tensors, manifest, f"{source.path}@{step}")
+    if manifest["layout"] == json.loads(json.dumps(layout.describe())):
+        optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
+        for name, o in algorithm.optimizers().items():
+            checkpoint.load_optimizer(o, checkpoint.split(optimizer, name))
+
+
+def load_policies(
+    algorithm: Algorithm, layout: Any, tensors: Mapping[str, torch.Tensor], manifest: Mapping[str, Any], where: str,
+    modules: tuple[str, ...] = (),
+) -> None:  # fmt: skip
+    """Weights into the policies; `modules` limits it to parts whose name contains one."""
+    beside = algorithm.modules()
+    for name, policy in algorithm.policies.items():
+        mine = {n: t for n, t in checkpoint.split(tensors, name).items() if "/" not in n}
+        if not mine:
+            known = ", ".join(sorted({n.split("/")[0] for n in tensors}))
+            raise LudusError(f"{where} has no policy for the role {name}: it has {known}")
+        mine = checkpoint.fit_layout(mine, manifest["layout"], layout.describe(), where)
+        wanted = policy.state_dict()
+        if modules:
+            mine = {n: t for n, t in mine.items() if any(m in n for m in modules)}
+            if not mine:
+                known = ", ".join(sorted({n.rsplit(".", 1)[0] for n in wanted}))
+                raise LudusError(f"no module of {where} matches {', '.join(modules)}: there is {known}")
+        elif mine.keys() != wanted.keys():
+            raise LudusError(f"{where} is another network: it differs in {sorted(mine.keys() ^ wanted.keys())[:3]}")
+        for n, t in mine.items():
+            if n not in wanted or wanted[n].shape != t.shape:
+                has = list(wanted[n].shape) if n in wanted else "nothing"
+                raise LudusError(
+                    f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the same policy settings"
+                )
+        policy.load_state_dict({**wanted, **mine})
+    if not modules:
+        for name, module in beside.items():
+            theirs = checkpoint.split(tensors, name)
+            if theirs:
+                module.load_state_dict(theirs)
+
+
+def load_carried(algorithm: Algorithm, state: Mapping[str, torch.Tensor]) -> None:
+    for name, tensor in algorithm.carried().items():
+        tensor.copy_(state[f"carried/{name}"])
