@@ -112,7 +112,9 @@ def test_resume_goes_on_exactly_with_slots_snapshots_and_results(tmp_path):
 
 def test_stages_move_on_when_the_opponent_is_surely_beaten(tmp_path):
     stages = (
-        Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}),
+        Stage(
+            mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}
+        ),
         Stage(mix="self 1, bot:still 1"),
     )
     trainer = made(tmp_path, mix="", stages=stages)
