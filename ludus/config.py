@@ -213,7 +213,7 @@ class Config:
     """One experiment."""
 
     game: str
-    """A game, game:preset, package.module:GAME, or gym:ID."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or a function that returns an env."""
     game_values: dict[str, Scalar] = field(default_factory=dict)
     """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
     envs: int = 1024
@@ -230,6 +230,12 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        if callable(self.game):
+            from ludus.envs.guests import source_of
+
+            self.game = source_of(self.game)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -388,7 +394,7 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
     if config.curriculum.stages and config.league.mix:
         raise LudusError("league.mix and curriculum.stages are both set: a stage brings its own mix; leave league.mix empty")
     if config.league.opponents and not any("pool" in mix for mix in mixes):
-        raise LudusError("league.opponents are put in the pool, but nobody plays it: add pool to league.mix")
+        raise LudusError("league.opponents are put in the pool, but nobody plays it: add pool to the mix")
     if any("pool" in mix for mix in mixes) and config.envs % config.league.slots:
         raise LudusError(f"{config.envs} envs do not divide into the blocks of {config.league.slots} slots: use a multiple")
     if config.eval.seed == config.seed:

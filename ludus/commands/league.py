@@ -110,15 +110,18 @@ def show(result: dict[str, Any]) -> None:
 def show_payoff(payoff: dict[str, Any], console: Any) -> None:
     from rich.table import Table
 
+    from ludus.league.payoff import columns
+
     for role, rows in payoff["tables"].items():
-        columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+        numbers = {name: str(number) for number, name in enumerate(rows, 1)}
+        across = columns(rows)
         title = f"{role}: row against column, won+drawn in %, {payoff['episodes']} episodes each; now is step {payoff['step']:,}"
-        table = Table("", *columns, title=title, title_justify="left")
+        table = Table("", "", *(numbers.get(column, column) for column in across), title=title, title_justify="left")
         for name, row in rows.items():
             cells = [
-                f"{100 * c['win_rate']:.0f}+{100 * c['draw_rate']:.0f}" if (c := row.get(column)) else "" for column in columns
+                f"{100 * c['win_rate']:.0f}+{100 * c['draw_rate']:.0f}" if (c := row.get(column)) else "" for column in across
             ]
-            table.add_row(name, *cells)
+            table.add_row(numbers[name], name, *cells)
         console.print(table)
         table = Table("opponent", "won", "95%", title=f"Forgetting: {role} now against its old selves", title_justify="left")
         for name, c in payoff["forgetting"][role].items():

@@ -45,6 +45,12 @@ def payoff(reference: str, snapshots: int, episodes: int) -> dict[str, Any]:
     return {"step": layout["step"], "episodes": episodes, "tables": tables, "forgetting": forgetting}
 
 
+def columns(table: Table) -> list[str]:
+    """Everybody that somebody met, in the order of the rows."""
+    met = [name for row in table.values() for name in row]
+    return [name for name in dict.fromkeys((*table, *met)) if name in met]
+
+
 def check_playable(config: Config, batch: Any) -> None:
     """Refuses games in which nobody can win against anybody."""
     if not sides(batch.layout):
@@ -75,7 +81,7 @@ class Match:
 
 
 def cell(won: np.ndarray, drawn: np.ndarray, lost: np.ndarray) -> Cell:
-    rate = interval(won)
+    rate = interval(won, share=True)
     shares = {"draw_rate": float(drawn.mean()), "loss_rate": float(lost.mean())}
     return {"win_rate": rate["mean"], "low": rate["low"], "high": rate["high"], **shares}
 

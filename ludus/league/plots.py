@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.league.payoff import Table
+from ludus.league.payoff import Table, columns
 from ludus.league.ratings import Rating
 
 
@@ -16,9 +16,9 @@ def draw(path: Path, ratings: Mapping[str, Rating], tables: Mapping[str, Table])
     """One row of panels: ratings first, then a matrix per role."""
     from matplotlib.figure import Figure
 
-    panels = ([_ratings] if ratings else []) + [_matrix] * len(tables)
-    figure = Figure(figsize=(5.5 * len(panels), 4.5), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    panels = bool(ratings) + len(tables)
+    figure = Figure(figsize=(5.5 * panels, 4.5), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, panels))
     if ratings:
         _ratings(axes[0], ratings)
     for axis, (role, table) in zip(axes[1 if ratings else 0 :], tables.items(), strict=True):
@@ -48,12 +48,15 @@ def _ratings(axes: Any, ratings: Mapping[str, Rating]) -> None:
 
 
 def _matrix(axes: Any, role: str, table: Table) -> None:
-    rows, columns = list(table), list(dict.fromkeys(column for row in table.values() for column in row))
-    values = np.array([[table[r][c]["win_rate"] if c in table[r] else np.nan for c in columns] for r in rows])
-    axes.imshow(values, cmap="RdYlGn", vmin=0, vmax=1)
-    axes.set_xticks(range(len(columns)), columns, rotation=60, ha="right", fontsize=7)
+    """Numbers are wins in percent; in the colour a draw counts as half a win."""
+    rows, across = list(table), columns(table)
+    score = np.full((len(rows), len(across)), np.nan)
+    for y, row in enumerate(rows):
+        for x, column in enumerate(across):
+            if cell := table[row].get(column):
+                score[y, x] = cell["win_rate"] + cell["draw_rate"] / 2
+                axes.text(x, y, f"{100 * cell['win_rate']:.0f}", ha="center", va="center", fontsize=7)
+    axes.imshow(score, cmap="RdBu", vmin=0, vmax=1, alpha=0.7)
+    axes.set_xticks(range(len(across)), across, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), rows, fontsize=7)
-    for (y, x), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            axes.text(x, y, f"{100 * value:.0f}", ha="center", va="center", fontsize=7)
     axes.set_title(f"{role}: wins of the row against the column, %", fontsize=10, loc="left")

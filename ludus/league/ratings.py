@@ -84,10 +84,17 @@ def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[
         for i, name in enumerate(("episodes", "won", "drawn", "lost")):
             total[i] += line[name]
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for (side, opponent), (episodes, won, drawn, lost) in counts.items():
+    for (side, opponent), (episodes, won, drawn, lost) in sorted(counts.items(), key=_by_step):
         if episodes > 0:
             low, high = wilson(won, episodes)
             shares = {"win_rate": won / episodes, "low": low, "high": high}
             rest = {"draw_rate": drawn / episodes, "loss_rate": lost / episodes, "episodes": episodes}
             out.setdefault(side, {})[opponent] = shares | rest
     return out
+
+
+def _by_step(item: tuple[tuple[str, str], Any]) -> tuple[str, str, int, str]:
+    """Side by side; bots, then snapshots by their step."""
+    (side, opponent), _ = item
+    kind, _, step = opponent.partition(":")
+    return side, kind, int(step) if kind == "snapshot" else 0, opponent
