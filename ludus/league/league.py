@@ -8,7 +8,7 @@ closed (its envs draw other lineups), and refilled between two iterations once n
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,15 +19,17 @@ from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.league.lineups import Lineup, make_lineups, parse_mix
 from ludus.league.matchmaking import draw
-from ludus.league.pool import Pool
+from ludus.league.pool import Pool, evenly
 from ludus.league.tally import Matches, Tally
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim.episode import FROZEN
+from ludus.training.evaluate import intervals, measure
 from ludus.training.load import check_same_layout, load_policies
 from ludus.training.run import Run
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
+EVALUATED = 4  # snapshots that an evaluation during training plays against
 
 
 @dataclass
@@ -166,6 +168,19 @@ class League:
                 out |= {f"league/{key}/win_rate": self.tally.win_rate(key), f"league/{key}/win_rate_low": low}
                 out |= {f"league/{key}/win_rate_high": high}
         return out
+
+    def evaluate(self, make: Callable[[int], Any], episodes: int, seed: int, greedy: bool) -> dict[str, dict[str, float]]:
+        """Against a few snapshots, evenly over the pool: all of them together as many episodes as against one bot."""
+        steps = evenly(self.pool.steps, EVALUATED)
+        found: dict[str, list[np.ndarray]] = {}
+        for step in steps:
+            rivals = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
+            for role, policy in rivals.items():
+                policy.load_state_dict(self.pool.load(step, role))
+            measured = measure(make, self.policies, "pool", -(-episodes // len(steps)), seed, greedy, rivals=rivals)
+            for name, values in measured.items():
+                found.setdefault(name, []).append(values)
+        return intervals({name: np.concatenate(parts) for name, parts in found.items()})
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 

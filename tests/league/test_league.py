@@ -84,6 +84,17 @@ def test_snapshots_are_copies_that_never_change(tmp_path):
         trainer.league.pool.load(0, "chaser")
 
 
+def test_a_trainer_measures_itself_against_a_few_of_its_snapshots(tmp_path):
+    trainer = made(tmp_path)
+    for _ in range(20):
+        trainer.iterate()
+    before = {n: t.clone() for n, t in trainer.league.policies["chaser"].state_dict().items()}
+    found = trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    assert set(found) >= {"catch_rate", "survival", "chaser/win_rate", "runner/draw_rate"}
+    assert found == trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    assert all(torch.equal(before[n], t) for n, t in trainer.league.policies["chaser"].state_dict().items())
+
+
 def test_opponents_rows_are_not_learned_from(tmp_path):
     trainer = made(tmp_path, mix="bot:flee 1")
     for _ in range(4):
