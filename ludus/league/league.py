@@ -195,7 +195,10 @@ class League:
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        return {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
+        """What the players remember of the episodes they are in."""
+        memories = {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
+        seen = {f"{k}/{role}/{n}": t for (k, role), player in self.players.items() for n, t in player.frames.kept.items()}
+        return memories | seen
 
     def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
         self.pool.restore(state["snapshots"])
@@ -208,8 +211,8 @@ class League:
             self.fill(k, saved["snapshots"])
             self.slots[k].open = saved["open"]
         self.batch.arrays["slot_open"][...] = torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
-        for (k, role), player in self.players.items():
-            player.state.copy_(tensors[f"{k}/{role}"])
+        for name, tensor in self.tensors().items():
+            tensor.copy_(tensors[name])
 
 
 def load_opponent(reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Policy]:
