@@ -81,9 +81,10 @@ def show(result: dict[str, Any]) -> None:
     from rich.table import Table
 
     console = Console()
-    if result["ratings"]:
-        table = Table("player", "rating", "95%", "games", title="Ratings, from matches.jsonl", title_justify="left")
-        for name, r in result["ratings"].items():
+    for role, ratings in by_role(result["ratings"]).items():
+        title = f"Ratings{' of ' * bool(role) + role}, from matches.jsonl"
+        table = Table("player", "rating", "95%", "games", title=title, title_justify="left")
+        for name, r in ratings.items():
             table.add_row(name, f"{r['mean']:.1f}", f"{r['low']:.1f} to {r['high']:.1f}", f"{r['games']:,}")
         console.print(table)
     for side, opponents in result["win_rates"].items():
@@ -107,16 +108,27 @@ def show(result: dict[str, Any]) -> None:
         print(f"plot: {result['plot']}")
 
 
+def by_role(ratings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Role → its players, the best first; "" in games of teams."""
+    out: dict[str, dict[str, Any]] = {}
+    for name, rating in ratings.items():
+        role, _, player = name.rpartition(" ")
+        out.setdefault(role, {})[player] = rating
+    return dict(sorted(out.items()))
+
+
 def show_payoff(payoff: dict[str, Any], console: Any) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from ludus.league.payoff import columns
 
     for role, rows in payoff["tables"].items():
         numbers = {name: str(number) for number, name in enumerate(rows, 1)}
         across = columns(rows)
-        title = f"{role}: row against column, won+drawn in %, {payoff['episodes']} episodes each; now is step {payoff['step']:,}"
-        table = Table("", "", *(numbers.get(column, column) for column in across), title=title, title_justify="left")
+        drawn = any(cell["draw_rate"] for row in rows.values() for cell in row.values())
+        title = f"{role}: row against column, won{'+drawn' * drawn} in %, {payoff['episodes']} episodes; now: {payoff['step']:,}"
+        headings = [numbers.get(column, column.removeprefix("bot:")) for column in across]
+        table = Table("", Column("", no_wrap=True), *headings, title=title, title_justify="left")
         for name, row in rows.items():
             cells = [
                 f"{100 * c['win_rate']:.0f}+{100 * c['draw_rate']:.0f}" if (c := row.get(column)) else "" for column in across
@@ -127,3 +139,9 @@ def show_payoff(payoff: dict[str, Any], console: Any) -> None:
         for name, c in payoff["forgetting"][role].items():
             table.add_row(name, f"{c['win_rate']:.3f}", f"{c['low']:.3f} to {c['high']:.3f}")
         console.print(table)
+
+
+def percent(cell: dict[str, float] | None, drawn: bool) -> str:
+    if cell is None:
+        return ""
+    return f"{100 * cell['win_rate']:.0f}" + (f"+{100 * cell['draw_rate']:.0f}" if drawn else "")
