@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ import tyro
 
 from ludus.commands import parse
 from ludus.errors import LudusError
+
+WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
 
 
 @dataclass(kw_only=True)
@@ -77,31 +80,19 @@ def look(options: League) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
     for role, ratings in by_role(result["ratings"]).items():
-        title = f"Ratings{' of ' * bool(role) + role}, from matches.jsonl"
-        table = Table("player", "rating", "95%", "games", title=title, title_justify="left")
-        for name, r in ratings.items():
-            table.add_row(name, f"{r['mean']:.1f}", f"{r['low']:.1f} to {r['high']:.1f}", f"{r['games']:,}")
-        console.print(table)
+        rows = [[n, f"{r['mean']:.1f}", f"{r['low']:.1f} to {r['high']:.1f}", f"{r['games']:,}"] for n, r in ratings.items()]
+        print_table(f"Ratings{' of ' * bool(role) + role}, from matches.jsonl", ["player", "rating", "95%", "games"], rows)
     for side, opponents in result["win_rates"].items():
+        rows = [[n, *won(w), f"{w['draw_rate']:.3f}", f"{w['episodes']:,.0f}"] for n, w in opponents.items()]
         title = f"{side or 'The learner'} against its opponents, whole training"
-        table = Table("opponent", "won", "95%", "drawn", "episodes", title=title, title_justify="left")
-        for name, w in opponents.items():
-            bounds = f"{w['low']:.3f} to {w['high']:.3f}"
-            table.add_row(name, f"{w['win_rate']:.3f}", bounds, f"{w['draw_rate']:.3f}", f"{w['episodes']:,.0f}")
-        console.print(table)
+        print_table(title, ["opponent", "won", "95%", "drawn", "episodes"], rows)
     if result["payoff"]:
-        show_payoff(result["payoff"], console)
+        show_payoff(result["payoff"])
     if "exploit" in result:
         found = result["exploit"]
-        print(
-            f"A fresh policy after {found['seconds']:g} s ({found['agent_steps']:,} agent-steps) against {found['frozen']}, "
-            f"{found['episodes']} episodes:"
-        )
+        steps, frozen, episodes = found["agent_steps"], found["frozen"], found["episodes"]
+        print(f"A fresh policy after {found['seconds']:g} s ({steps:,} agent-steps) against {frozen}, {episodes} episodes:")
         for name, value in found["metrics"].items():
             print(f"  {name:<28} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
     if "plot" in result:
@@ -112,36 +103,44 @@ def by_role(ratings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Role → its players, the best first; "" in games of teams."""
     out: dict[str, dict[str, Any]] = {}
     for name, rating in ratings.items():
-        role, _, player = name.rpartition(" ")
-        out.setdefault(role, {})[player] = rating
+        out.setdefault(rating["role"], {})[name.removeprefix(rating["role"] + " ")] = rating
     return dict(sorted(out.items()))
 
 
-def show_payoff(payoff: dict[str, Any], console: Any) -> None:
-    from rich.table import Column, Table
-
+def show_payoff(payoff: dict[str, Any]) -> None:
     from ludus.league.payoff import columns
 
-    for role, rows in payoff["tables"].items():
-        numbers = {name: str(number) for number, name in enumerate(rows, 1)}
-        across = columns(rows)
-        drawn = any(cell["draw_rate"] for row in rows.values() for cell in row.values())
+    for role, table in payoff["tables"].items():
+        numbers = {name: str(number) for number, name in enumerate(table, 1)}
+        across = columns(table)
+        drawn = any(cell["draw_rate"] for row in table.values() for cell in row.values())
         title = f"{role}: row against column, won{'+drawn' * drawn} in %, {payoff['episodes']} episodes; now: {payoff['step']:,}"
-        headings = [numbers.get(column, column.removeprefix("bot:")) for column in across]
-        table = Table("", Column("", no_wrap=True), *headings, title=title, title_justify="left")
-        for name, row in rows.items():
-            cells = [
-                f"{100 * c['win_rate']:.0f}+{100 * c['draw_rate']:.0f}" if (c := row.get(column)) else "" for column in across
-            ]
-            table.add_row(numbers[name], name, *cells)
-        console.print(table)
-        table = Table("opponent", "won", "95%", title=f"Forgetting: {role} now against its old selves", title_justify="left")
-        for name, c in payoff["forgetting"][role].items():
-            table.add_row(name, f"{c['win_rate']:.3f}", f"{c['low']:.3f} to {c['high']:.3f}")
-        console.print(table)
+        headings = ["", "", *(numbers.get(column, column.removeprefix("bot:")) for column in across)]
+        print_table(title, headings, [[numbers[n], n, *(percent(row.get(c), drawn) for c in across)] for n, row in table.items()])
+        old = payoff["forgetting"][role]
+        print_table(
+            f"Forgetting: {role} now against its old selves", ["opponent", "won", "95%"], [[n, *won(c)] for n, c in old.items()]
+        )
+
+
+def won(cell: dict[str, float]) -> list[str]:
+    return [f"{cell['win_rate']:.3f}", f"{cell['low']:.3f} to {cell['high']:.3f}"]
 
 
 def percent(cell: dict[str, float] | None, drawn: bool) -> str:
     if cell is None:
         return ""
     return f"{100 * cell['win_rate']:.0f}" + (f"+{100 * cell['draw_rate']:.0f}" if drawn else "")
+
+
+def print_table(title: str, headings: list[str], rows: list[list[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    table = Table(
+        *(Column(heading, no_wrap=True) for heading in headings), title=title, title_justify="left", box=box.SIMPLE_HEAD
+    )
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)

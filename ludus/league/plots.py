@@ -30,9 +30,9 @@ def _ratings(axes: Any, ratings: Mapping[str, Rating]) -> None:
     """Snapshots by their step, one line per role; everybody else as a level."""
     lines: dict[str, list[tuple[int, Rating]]] = {}
     for name, rating in ratings.items():
-        role, _, player = name.rpartition(" ")
+        player = name.removeprefix(rating.role + " ")
         if player.startswith("snapshot:"):
-            lines.setdefault(role, []).append((int(player.removeprefix("snapshot:")), rating))
+            lines.setdefault(rating.role, []).append((int(player.removeprefix("snapshot:")), rating))
         else:
             axes.axhline(rating.mean, linewidth=0.8, linestyle=":", color="gray")
             axes.annotate(name, (0.01, rating.mean), xycoords=("axes fraction", "data"), fontsize=7, va="bottom")
