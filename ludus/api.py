@@ -253,10 +253,9 @@ def evaluate(
     With several opponents metrics are named OPPONENT/METRIC, and those of bots, snapshots and older_snapshots (the older half
     of the pool) also count together.
     """
-    from ludus.intervals import interval
-    from ludus.league.rivals import Rivals
+    from ludus.league.rivals import Rivals, together
     from ludus.training.devices import set_threads
-    from ludus.training.evaluate import measure
+    from ludus.training.evaluate import intervals, measure
     from ludus.training.load import check_same_layout, load_policies
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import make_batch
@@ -276,28 +275,23 @@ def evaluate(
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
     wanted = (against,) if isinstance(against, str) else tuple(against)
     rivals = Rivals(run).find(wanted, first.layout, first.controllers)
-    values: dict[str, dict[str, list[np.ndarray]]] = {}
+    single = len(rivals) == 1 and wanted == (rivals[0].name,)
+    values: dict[str, np.ndarray] = {}
     for rival in rivals:
-        measured = measure(
+        found = measure(
             lambda n: make_batch(config, n, chosen, held_out=True), policies, rival.name, episodes, chosen, greedy,
             rivals=rival.policies,
         )  # fmt: skip
-        for metric, per_episode in measured.items():
-            for group in (rival.name, *rival.groups):
-                values.setdefault(group, {}).setdefault(metric, []).append(per_episode)
+        values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
+    values |= together(values, {rival.name: rival.groups for rival in rivals})
     if not values:
         raise LudusError(f"{config.game} has nobody to play {' or '.join(wanted)} against")
-    single = len(rivals) == 1 and wanted == (rivals[0].name,)
     return {
         "run": str(folder),
         "step": layout["step"],
         "against": wanted[0] if len(wanted) == 1 else list(wanted),
         "episodes": episodes,
         "greedy": greedy,
-        "metrics": {
-            metric if single else f"{group}/{metric}": interval(np.concatenate(parts))
-            for group, metrics in values.items()
-            for metric, parts in metrics.items()
-        },
+        "metrics": intervals(values),
         **({} if single else {"opponents": {rival.name: list(rival.groups) for rival in rivals}}),
     }

@@ -146,7 +146,9 @@ class LeagueConfig:
     sampler: str = "uniform"
     """Which snapshots: uniform, recent, latest, hard (those that win) or even (those of equal strength)."""
     snapshot_every: int | None = None
-    """Agent-steps between snapshots (default: a fiftieth of the budget, or of 100 million)."""
+    """Agent-steps between snapshots; 0: none are taken (default: a fiftieth of the budget, or of 100 million)."""
+    opponents: tuple[str, ...] = ()
+    """Runs (RUN, RUN@STEP, RUN@best) of the same game and network whose policies are in the pool from the start, for good."""
     pool_size: int = 200
     """Most snapshots to keep; thinned so that old ones stay."""
     slots: int = 8
@@ -214,7 +216,7 @@ class Config:
     """One experiment."""
 
     game: str
-    """A game, game:preset, package.module:GAME, or gym:ID."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or a function that returns an env."""
     game_values: dict[str, Scalar] = field(default_factory=dict)
     """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
     envs: int = 1024
@@ -231,6 +233,12 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        if callable(self.game):
+            from ludus.envs.guests import source_of
+
+            self.game = source_of(self.game)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -388,6 +396,8 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
     mixes = [stage.mix for stage in config.curriculum.stages] or [config.league.mix]
     if config.curriculum.stages and config.league.mix:
         raise LudusError("league.mix and curriculum.stages are both set: a stage brings its own mix; leave league.mix empty")
+    if config.league.opponents and not any("pool" in mix for mix in mixes):
+        raise LudusError("league.opponents are put in the pool, but nobody plays it: add pool to the mix")
     if any("pool" in mix for mix in mixes) and config.envs % config.league.slots:
         raise LudusError(f"{config.envs} envs do not divide into the blocks of {config.league.slots} slots: use a multiple")
     if config.eval.seed == config.seed:
@@ -408,7 +418,7 @@ def _check_counts(config: Config) -> None:
     least: dict[str, float] = {
         "envs": 1, "seed": 0, "eval.episodes": 1, "eval.seed": 0, "checkpoint.keep": 1, "log.episodes": 0,
         "log.diagnostics_every": 0, "log.replay_every": 0, "log.replays": 0, "policy.memory_size": 1, "train.threads": 1,
-        "league.pool_size": 3, "league.slots": 1, "league.renew_every": 1, "league.snapshot_every": 1,
+        "league.pool_size": 3, "league.slots": 1, "league.renew_every": 1, "league.snapshot_every": 0,
         "train.total_agent_steps": 1, "eval.every_agent_steps": 1, "checkpoint.every_agent_steps": 1,
     }  # fmt: skip
     of_learn: dict[str, float] = {

@@ -16,14 +16,16 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
     share = successes / count
     centre = (share + Z * Z / (2 * count)) / (1 + Z * Z / count)
     half = Z / (1 + Z * Z / count) * math.sqrt(max(0.0, share * (1 - share)) / count + Z * Z / (4 * count * count))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # rounding must not put the share itself outside
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
-def interval(values: np.ndarray) -> dict[str, float]:
-    """Mean and interval: Wilson's for shares, else the normal one."""
+def interval(values: np.ndarray, share: bool = False) -> dict[str, float]:
+    """Mean and interval: Wilson's for what is 0 or 1, else the normal one; `share`: which stays between 0 and 1."""
     n, mean = len(values), float(values.mean())
     if np.isin(values, (0.0, 1.0)).all():
         low, high = wilson(float(values.sum()), n)
         return {"mean": mean, "low": low, "high": high}
     half = Z * float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else float("inf")
-    return {"mean": mean, "low": mean - half, "high": mean + half}
+    low, high = mean - half, mean + half
+    return {"mean": mean, "low": max(0.0, low), "high": min(1.0, high)} if share else {"mean": mean, "low": low, "high": high}

@@ -46,9 +46,10 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(result))
     else:
         how = "greedy" if options.greedy else "sampled"
-        against = " ".join(options.against)
         each = " each" if "opponents" in result else ""
-        print(f"{result['run']}@{result['step']} against {against}, {result['episodes']} episodes{each}, {how} actions")
+        print(
+            f"{result['run']}@{result['step']} against {' '.join(options.against)}, {result['episodes']} episodes{each}, {how} actions"
+        )
         width = max(28, *(len(name) for name in result["metrics"]))
         for name, value in result["metrics"].items():
             print(f"  {name:<{width}} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")

@@ -22,7 +22,7 @@ from ludus.config import (
     apply_preset,
     origins,
 )
-from ludus.training.sources import find_game, is_foreign
+from ludus.training.sources import find_game, is_foreign, layout_of
 
 
 def _help(text: str) -> Any:
@@ -53,7 +53,11 @@ def _game_section(name: str) -> type:
 
 def _roles_section(name: str) -> type:
     """learn.roles.ROLE.KEY, all unset."""
-    roles = ["agent"] if is_foreign(name) else [role.name for role in find_game(name)[0].roles]
+    roles = (
+        [s.role for s in layout_of(Config(game=name))[0].seats]
+        if is_foreign(name)
+        else [r.name for r in find_game(name)[0].roles]
+    )
     keys = [
         (
             f.name,

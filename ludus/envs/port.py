@@ -1,7 +1,7 @@
 """What the outside sees of a batch of a Ludus game: Gymnasium spaces, and values in them.
 
 `at` is an index of agents: (envs, agents), each a number, a slice or an array; values have the shape of that index.
-A game's byte fields `seen_*` (a camera, a map around the agent) are observations too; with them an observation is a Dict.
+What a game shows as bytes (a camera, a map around the agent) is part of the observation, which is then a Dict.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ class Port:
     def __init__(self, batch: Batch, *, box_action: bool = False) -> None:
         self.batch, self.box_action = batch, box_action
         layout = batch.layout
-        fields = batch.game.state
-        self.seen = {
-            name.removeprefix("seen_"): name for name, f in fields.items() if name.startswith("seen_") and f.dtype == "uint8"
-        }
+        self.seen = {name: f"seen_{name}" for name in layout.seen}
         self.options = np.array([len(o) for o in layout.choices.values()], np.int32)
         self.masked = layout.sizes["num_masked"] > 0
         self.observation_space = self._observation_space()

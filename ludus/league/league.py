@@ -8,7 +8,7 @@ closed (its envs draw other lineups), and refilled between two iterations once n
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,16 +16,20 @@ import numpy as np
 import torch
 
 from ludus.config import Config
+from ludus.errors import LudusError
 from ludus.league.lineups import Lineup, make_lineups, parse_mix
 from ludus.league.matchmaking import draw
-from ludus.league.pool import Pool
+from ludus.league.pool import Pool, evenly
 from ludus.league.tally import Matches, Tally
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim.episode import FROZEN
+from ludus.training.evaluate import intervals, measure
+from ludus.training.load import check_same_layout, load_policies
 from ludus.training.run import Run
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
+EVALUATED = 4  # snapshots that an evaluation during training plays against
 
 
 @dataclass
@@ -72,12 +76,20 @@ class League:
         self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]))
 
     def begin(self, agent_steps: int = 0) -> None:
-        """The first snapshot, in every slot."""
+        """The first snapshots, dealt to the slots: other runs' policies where there are any, and the policy as it starts."""
         self.set_mix(mixes(self.config)[0])
-        if self.slots:
+        if not self.slots:
+            return
+        for i, reference in enumerate(self.config.league.opponents):
+            self.pool.add(-1 - i, load_opponent(reference, self.batch.layout.describe(), self.policies))
+        if self.config.league.snapshot_every or not self.config.league.opponents:
             self.pool.add(agent_steps, self.policies)
-            for k in range(len(self.slots)):
-                self.fill(k, dict.fromkeys(self.policies, agent_steps))
+        for k in range(len(self.slots)):
+            self.fill(k, dict.fromkeys(self.policies, self.pool.steps[k % len(self.pool.steps)]))
+
+    def name(self, step: int) -> str:
+        """What a member of the pool is called in the log."""
+        return f"snapshot:{step}" if step >= 0 else self.config.league.opponents[-1 - step]
 
     def fill(self, k: int, snapshots: Mapping[str, int]) -> None:
         """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has their addresses."""
@@ -97,7 +109,7 @@ class League:
             for k in closed:
                 if not in_use[self.block(k)].any():
                     self.fill(k, {role: self.choose(role, random) for role in self.policies})
-        if iteration % self.config.league.renew_every == 0:
+        if iteration % self.config.league.renew_every == 0 and len(self.pool.steps) > 1:  # else it would be refilled with itself
             k = (self.renewed + 1) % len(self.slots)
             if self.slots[k].open:
                 self.slots[k].open = False
@@ -105,7 +117,7 @@ class League:
                 self.renewed = k
 
     def choose(self, role: str, random: np.random.Generator) -> int:
-        known = {step: self.tally.win_rate(f"{role} snapshot:{step}") for step in self.pool.steps}
+        known = {step: self.tally.win_rate(f"{role} {self.name(step)}") for step in self.pool.steps}
         return draw(self.config.league.sampler, self.pool.steps, known, random)
 
     # -- after each iteration ------------------------------------------------------------------------------------------
@@ -114,11 +126,11 @@ class League:
         self.count()
         if self.slots:
             every = self.config.league.snapshot_every
-            if every is not None and agent_steps - self.pool.steps[-1] >= every:
+            if every and agent_steps - self.pool.own[-1] >= every:
                 self.pool.add(agent_steps, self.policies)
             self.renew(iteration, random)
         if iteration % WRITE_EVERY == 0:
-            for line in self.matches.take(agent_steps, self.pool.steps[-1] if self.slots else 0):
+            for line in self.matches.take(agent_steps, max(self.pool.own, default=0)):
                 self.run.append_json("matches.jsonl", line)
         return self.metrics()
 
@@ -133,7 +145,7 @@ class League:
                 continue
             for k, slot in enumerate(self.slots):
                 role = self.opposing_role(lineup)
-                self._count(lineup, f"snapshot:{slot.snapshots[role]}", results[k, i], role)
+                self._count(lineup, self.name(slot.snapshots[role]), results[k, i], role)
 
     def _count(self, lineup: Lineup, opponent: str, result: np.ndarray, role: str = "") -> None:
         if result[0] == 0:
@@ -157,6 +169,19 @@ class League:
                 out |= {f"league/{key}/win_rate_high": high}
         return out
 
+    def evaluate(self, make: Callable[[int], Any], episodes: int, seed: int, greedy: bool) -> dict[str, dict[str, float]]:
+        """Against a few snapshots, evenly over the pool: all of them together as many episodes as against one bot."""
+        steps = evenly(self.pool.steps, EVALUATED)
+        found: dict[str, list[np.ndarray]] = {}
+        for step in steps:
+            rivals = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
+            for role, policy in rivals.items():
+                policy.load_state_dict(self.pool.load(step, role))
+            measured = measure(make, self.policies, "pool", -(-episodes // len(steps)), seed, greedy, rivals=rivals)
+            for name, values in measured.items():
+                found.setdefault(name, []).append(values)
+        return intervals({name: np.concatenate(parts) for name, parts in found.items()})
+
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -170,7 +195,10 @@ class League:
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        return {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
+        """What the players remember of the episodes they are in."""
+        memories = {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
+        seen = {f"{k}/{role}/{n}": t for (k, role), player in self.players.items() for n, t in player.frames.kept.items()}
+        return memories | seen
 
     def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
         self.pool.restore(state["snapshots"])
@@ -183,8 +211,24 @@ class League:
             self.fill(k, saved["snapshots"])
             self.slots[k].open = saved["open"]
         self.batch.arrays["slot_open"][...] = torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
-        for (k, role), player in self.players.items():
-            player.state.copy_(tensors[f"{k}/{role}"])
+        for name, tensor in self.tensors().items():
+            tensor.copy_(tensors[name])
+
+
+def load_opponent(reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Policy]:
+    """The policies of another run, which must have the layout and the networks of this one: slots hold copies of weights."""
+    others, their_layout = load_policies(reference)
+    check_same_layout(their_layout, layout, f"{reference} and this run")
+    for role, policy in policies.items():
+        ours, theirs = (describe(p) for p in (policy, others[role]))
+        if ours != theirs:
+            different = sorted(dict(ours.items() ^ theirs.items()))
+            raise LudusError(f"{reference} is another network: it differs in {different[:3]}; use the same policy settings")
+    return others
+
+
+def describe(policy: Policy) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in policy.state_dict().items()}
 
 
 def mixes(config: Config) -> list[str]:

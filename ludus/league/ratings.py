@@ -18,11 +18,14 @@ from ludus.training.run import Run, read_lines
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
 RANKS = {"won": [0.0, 1.0], "drawn": [0.0, 0.0], "lost": [1.0, 0.0]}  # learner, opponent: the lower is the better
 
+Player = tuple[str, str]  # role, and snapshot:STEP, bot:NAME or a run
+
 
 @dataclass(frozen=True)
 class Rating:
     """Strength on openskill's scale (a newcomer has 25 ± 16), with a 95% interval, and the games it was computed from."""
 
+    role: str  # "" in games of teams
     mean: float
     low: float
     high: float
@@ -32,29 +35,31 @@ class Rating:
 def rate(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, Rating]:
     """Ratings of everybody in the log, the best first. `roles` are those of the game."""
     model = BradleyTerryFull(tau=0.0)
-    ratings: dict[str, Any] = {}
-    games: dict[str, int] = {}
+    ratings: dict[Player, Any] = {}
+    games: dict[Player, int] = {}
     for line in lines:
-        learner, opponent = players(line, roles)
-        if learner == opponent:  # against the snapshot that it is itself counted as
+        pair = players(line, roles)
+        if pair[0] == pair[1]:  # against the snapshot that it is itself counted as
             continue
         for outcome in spread(line):
-            pair = [ratings.get(name) or model.rating(name=name) for name in (learner, opponent)]
-            rated = model.rate([[player] for player in pair], ranks=RANKS[outcome])
-            for name, (player,) in zip((learner, opponent), rated, strict=True):
-                ratings[name] = player
-                games[name] = games.get(name, 0) + 1
-    ordered = sorted(ratings, key=lambda name: -ratings[name].mu)
-    return {n: Rating(r.mu, r.mu - Z * r.sigma, r.mu + Z * r.sigma, games[n]) for n in ordered for r in [ratings[n]]}
+            before = [[ratings.get(player) or model.rating()] for player in pair]
+            for player, (after,) in zip(pair, model.rate(before, ranks=RANKS[outcome]), strict=True):
+                ratings[player] = after
+                games[player] = games.get(player, 0) + 1
+    out = {}
+    for player, found in sorted(ratings.items(), key=lambda item: -item[1].mu):
+        half = Z * found.sigma
+        out[" ".join(player).strip()] = Rating(player[0], found.mu, found.mu - half, found.mu + half, games[player])
+    return out
 
 
-def players(line: Mapping[str, Any], roles: Sequence[str]) -> tuple[str, str]:
-    """Who met whom in a line of the log."""
+def players(line: Mapping[str, Any], roles: Sequence[str]) -> tuple[Player, Player]:
+    """Learner and opponent in a line of the log."""
     side = line["side"]
     if side not in roles:  # a team: both are the same kind of player
-        return line["learner"], line["opponent"]
+        return ("", line["learner"]), ("", line["opponent"])
     others = " and ".join(role for role in roles if role != side)
-    return f"{side} {line['learner']}", f"{others} {line['opponent']}"
+    return (side, line["learner"]), (others, line["opponent"])
 
 
 def spread(line: Mapping[str, Any]) -> Iterator[str]:
@@ -84,10 +89,17 @@ def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[
         for i, name in enumerate(("episodes", "won", "drawn", "lost")):
             total[i] += line[name]
     out: dict[str, dict[str, dict[str, float]]] = {}
-    for (side, opponent), (episodes, won, drawn, lost) in counts.items():
+    for (side, opponent), (episodes, won, drawn, lost) in sorted(counts.items(), key=_by_step):
         if episodes > 0:
             low, high = wilson(won, episodes)
             shares = {"win_rate": won / episodes, "low": low, "high": high}
             rest = {"draw_rate": drawn / episodes, "loss_rate": lost / episodes, "episodes": episodes}
             out.setdefault(side, {})[opponent] = shares | rest
     return out
+
+
+def _by_step(item: tuple[tuple[str, str], Any]) -> tuple[str, str, int, str]:
+    """Side by side; bots, then snapshots by their step."""
+    (side, opponent), _ = item
+    kind, _, step = opponent.partition(":")
+    return side, kind, int(step) if kind == "snapshot" else 0, opponent

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ludus.errors import LudusError, nearest
 from ludus.league.pool import Pool, evenly
 from ludus.policies.policy import Policy
@@ -100,3 +102,13 @@ def game_name(run: Run) -> str:
     """Without preset, however it was written."""
     name = run.config().game
     return name if is_foreign(name) else find_game(name)[0].name
+
+
+def together(values: Mapping[str, np.ndarray], groups: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """OPPONENT/METRIC → GROUP/METRIC: the episodes of all opponents of a group as one."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for opponent, names in groups.items():
+        for metric in (n.removeprefix(f"{opponent}/") for n in values if n.startswith(f"{opponent}/")):
+            for group in names:
+                parts.setdefault(f"{group}/{metric}", []).append(values[f"{opponent}/{metric}"])
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from ludus.config import Config
 from ludus.errors import LudusError, nearest
 from ludus.games import REGISTRY, import_object
+from ludus.recipes.gym import gym
+from ludus.training.sources import FOREIGN
 
 RECIPES = {
     "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
@@ -16,10 +18,11 @@ RECIPES = {
 
 
 def load_recipe(name: str) -> Config:
-    """A Config from a recipe's name, NAME:PRESET, gym:ID, or module:function of your own."""
-    if name.startswith("gym:"):
-        from ludus.recipes.gym import gym
+    """A Config from a recipe's name, NAME:PRESET, gym:ID, pettingzoo:MODULE, or module:function of your own.
 
+    A function of your own returns a Config, or an env to train on.
+    """
+    if name.startswith(FOREIGN):
         return gym(name)
     head, _, rest = name.partition(":")
     if head in RECIPES:
@@ -41,6 +44,8 @@ def _call(path: str) -> Config:
         raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config")
     made: Callable[[], Config] = function
     config = made()
+    if hasattr(config, "reset") and hasattr(config, "step"):
+        return gym(f"env:{path}")
     if not isinstance(config, Config):
-        raise LudusError(f"'{path}' returned a {type(config).__name__}, not a Config")
+        raise LudusError(f"'{path}' returned a {type(config).__name__}, not a Config or an env")
     return copy.deepcopy(config)

@@ -1,10 +1,10 @@
-"""A starting point for any Gymnasium env, tuned on the classic ones."""
+"""A starting point for any env of another library, tuned on the classic ones of Gymnasium."""
 
 from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
 
 
 def gym(game: str) -> Config:
-    """`game` is gym:ID."""
+    """`game` is gym:ID, pettingzoo:MODULE or env:MODULE:FUNCTION."""
     return Config(
         game=game,
         envs=16,

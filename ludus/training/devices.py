@@ -54,7 +54,9 @@ def choose_threads(config: Config) -> int:
 
     The choice is remembered, because results are bit-exact only for equal thread counts.
     """
-    if config.device == "cuda" or config.game.startswith("gym:") or cores() == 1:
+    from ludus.training.sources import is_foreign
+
+    if config.device == "cuda" or is_foreign(config.game) or cores() == 1:
         return 1
     remembered = _memory_path()
     key = _key(config)

@@ -20,6 +20,7 @@ from ludus.sim.episode import FROZEN, RANDOM
 from ludus.training.replay import WATCHED, Recorder
 
 MOST_ENVS = 256
+OUTCOMES = ("win_rate", "draw_rate", "loss_rate")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,11 @@ def evaluate(
     rivals: Mapping[str, Policy] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Metrics with intervals; see `measure`."""
-    measured = measure(make, policies, against, episodes, seed, greedy, keep, rivals)
-    return {name: interval(values) for name, values in measured.items()}
+    return intervals(measure(make, policies, against, episodes, seed, greedy, keep, rivals))
+
+
+def intervals(measured: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    return {name: interval(values, share=name.endswith(OUTCOMES)) for name, values in measured.items()}
 
 
 def measure(
@@ -197,9 +201,8 @@ def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) ->
             if name != "outcome":
                 out[prefix + name] = _mean(ours, mine)
             elif has_outcomes(batch.game):
-                out[prefix + "win_rate"] = _mean(ours > 0, mine)
-                out[prefix + "draw_rate"] = _mean(ours == 0, mine)
-                out[prefix + "loss_rate"] = _mean(ours < 0, mine)
+                for rate, is_so in zip(OUTCOMES, (ours > 0, ours == 0, ours < 0), strict=True):
+                    out[prefix + rate] = _mean(is_so, mine)
     return out
 
 

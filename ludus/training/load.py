@@ -43,6 +43,6 @@ def make_policies(
 
 
 def check_same_layout(a: Mapping[str, Any], b: Mapping[str, Any], what: str) -> None:
-    for part in ("observation", "action", "roles"):
-        if a[part] != b[part]:
+    for part in ("observation", "seen", "action", "roles"):
+        if a.get(part) != b.get(part):
             raise LudusError(f"{what} differ in their {part}: a policy of one cannot play the other")

@@ -1,4 +1,4 @@
-"""Where envs come from: a Ludus game, or gym:ID."""
+"""Where envs come from: a Ludus game, or an env of another library (gym:ID, pettingzoo:MODULE, env:MODULE:FUNCTION)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ludus.errors import LudusError
 from ludus.sim.game import Game
 from ludus.sim.layout import Layout
 
+FOREIGN = ("gym:", "pettingzoo:", "env:")
+
 
 def is_foreign(name: str) -> bool:
-    return name.startswith("gym:")
+    return name.startswith(FOREIGN)
 
 
 def find_game(name: str) -> tuple[Game, str | None]:
@@ -26,11 +28,11 @@ def make_batch(
 ) -> Any:
     """A batch for training, or for evaluation on what is not trained on."""
     if is_foreign(config.game):
-        from ludus.envs.gymnasium import GymBatch
+        from ludus.envs.foreign import ForeignBatch
 
         if config.game_values:
             raise LudusError(f"{config.game} has no game parameters, but {', '.join(config.game_values)} was set")
-        return GymBatch(config.game.removeprefix("gym:"), num_envs, seed=seed, device=config.device)
+        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device)
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)

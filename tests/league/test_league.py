@@ -84,6 +84,17 @@ def test_snapshots_are_copies_that_never_change(tmp_path):
         trainer.league.pool.load(0, "chaser")
 
 
+def test_a_trainer_measures_itself_against_a_few_of_its_snapshots(tmp_path):
+    trainer = made(tmp_path)
+    for _ in range(20):
+        trainer.iterate()
+    before = {n: t.clone() for n, t in trainer.league.policies["chaser"].state_dict().items()}
+    found = trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    assert set(found) >= {"catch_rate", "survival", "chaser/win_rate", "runner/draw_rate"}
+    assert found == trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    assert all(torch.equal(before[n], t) for n, t in trainer.league.policies["chaser"].state_dict().items())
+
+
 def test_opponents_rows_are_not_learned_from(tmp_path):
     trainer = made(tmp_path, mix="bot:flee 1")
     for _ in range(4):
@@ -112,7 +123,9 @@ def test_resume_goes_on_exactly_with_slots_snapshots_and_results(tmp_path):
 
 def test_stages_move_on_when_the_opponent_is_surely_beaten(tmp_path):
     stages = (
-        Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}),
+        Stage(
+            mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}
+        ),
         Stage(mix="self 1, bot:still 1"),
     )
     trainer = made(tmp_path, mix="", stages=stages)

@@ -74,7 +74,7 @@ def test_a_sample_is_even_with_both_ends():
 def config(game="pursuit", mix="self 1, pool 1", steps=4000, **values):
     return Config(
         game=game, envs=8, game_values=values, policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1), train=TrainConfig(total_agent_steps=steps, threads=1),
+        learn=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=1e-3), train=TrainConfig(total_agent_steps=steps, threads=1),
         league=LeagueConfig(mix=mix, slots=2, snapshot_every=600, renew_every=1),
         eval=EvalConfig(episodes=2, against=("self",), greedy=False), log=LogConfig(tensorboard=False, replay_every=0),
     )  # fmt: skip

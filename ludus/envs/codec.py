@@ -1,0 +1,200 @@
+"""Values of Gymnasium spaces as the arrays that a policy reads and writes, and back.
+
+Observations become one row of named numbers, and pictures: boxes as they are, discrete ones one-hot, containers one part after
+the other; boxes of bytes that look like images are pictures, one for each channel. Actions are built from numbers in [-1, 1],
+keys and choices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ludus.errors import LudusError
+from ludus.sim.game import Image
+from ludus.sim.layout import Seen
+
+MOST_ENTRIES = 2**16
+LEAST_SIDE = 8  # smaller boxes of bytes are no images
+MOST_CHANNELS = 4
+ALWAYS_ZERO = "always_zero"  # the only number of an agent that sees nothing but pictures
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of an observation that is no container: where it is, and which entries or which picture it becomes."""
+
+    path: tuple[Any, ...]
+    space: spaces.Space
+    name: str
+    entries: slice | None
+    channels_at: int = -1
+
+    def of(self, observation: Any) -> Any:
+        for key in self.path:
+            observation = observation[key]
+        return observation
+
+
+class Codec:
+    """The observations and actions of one agent. `masked`: a mask comes with every observation (of a simple action space)."""
+
+    def __init__(self, observation: spaces.Space, action: spaces.Space, *, masked: bool = False) -> None:
+        self.observation_space, self.action_space, self.masked = observation, action, masked
+        self.seen: dict[str, Seen] = {}
+        self.observation_names: list[str] = []
+        self.leaves = [self._leaf(path, leaf) for path, leaf in _leaves(observation)]
+        self._flat = observation.shape if isinstance(observation, spaces.Box) and len(observation.shape) == 1 else None
+        if not self.observation_names:
+            self.observation_names = [ALWAYS_ZERO]
+        if len(self.observation_names) > MOST_ENTRIES:
+            raise LudusError(
+                f"an observation has {len(self.observation_names):,} entries, more than {MOST_ENTRIES:,}: wrap the env so that it "
+                f"shows less"
+            )
+        self.continuous: list[str] = []
+        self.binary: list[str] = []
+        self.choices: dict[str, list[str]] = {}
+        self._decode = self._decoder(action, "")
+        if masked and self.continuous:
+            raise LudusError(f"masks are understood for discrete actions, not for {action}: leave info['action_mask'] out")
+        self.num_masked = len(self.binary) + sum(map(len, self.choices.values())) if masked else 0
+
+    # -- observations --------------------------------------------------------------------------------------------------
+
+    def _leaf(self, path: tuple[Any, ...], space: spaces.Space) -> Leaf:
+        name = re.sub(r"\W", "_", "_".join(("o", *map(str, path))))
+        channels_at = _channels_at(space)
+        if channels_at is not None:
+            height, width, channels = np.moveaxis(_image(np.zeros(space.shape or ())), channels_at, -1).shape
+            self.seen |= {f"{name}{c}": Seen(Image(), height, width) for c in range(channels)}
+            return Leaf(path, space, name, None, channels_at)
+        try:
+            size = int(spaces.flatdim(space))
+        except (ValueError, NotImplementedError):
+            raise LudusError(f"the observation space {space} has no fixed size: wrap the env so that it has") from None
+        first = len(self.observation_names)
+        self.observation_names += [f"{name}{i}" if not path else f"{name}_{i}" for i in range(size)]
+        return Leaf(path, space, name, slice(first, first + size))
+
+    def encode(self, observation: Any, out: np.ndarray, pictures: Mapping[str, np.ndarray]) -> None:
+        """Writes an observation into its row. Raises ValueError for what is not in the space."""
+        if self._flat and type(observation) is np.ndarray and observation.shape == self._flat:  # most envs, most of the time
+            out[: self._flat[0]] = observation
+            return
+        for leaf in self.leaves:
+            value = leaf.of(observation) if leaf.path else observation
+            if isinstance(leaf.space, spaces.Box):
+                if np.shape(value) != leaf.space.shape:
+                    raise ValueError(f"the shape is {np.shape(value)} instead of {leaf.space.shape}")
+            elif not leaf.space.contains(value):
+                raise ValueError(f"{value!r} is not in {leaf.space}")
+            else:
+                value = spaces.flatten(leaf.space, value)
+            if leaf.entries is not None:
+                out[leaf.entries] = np.asarray(value).reshape(-1)
+            else:
+                for c, plane in enumerate(np.moveaxis(_image(np.asarray(value)), leaf.channels_at, 0)):
+                    pictures[f"{leaf.name}{c}"][:] = plane
+
+    def encode_mask(self, mask: Any, out: np.ndarray) -> None:
+        """An array, or one array for every choice. Raises ValueError for a wrong size or a choice without any option."""
+        flat = np.concatenate([np.ravel(m) for m in mask]) if isinstance(mask, tuple | list) else np.ravel(mask)
+        if flat.size != self.num_masked:
+            raise ValueError(f"its action mask has {flat.size} entries, the action space {self.num_masked}")
+        at = len(self.binary)
+        for options in self.choices.values():
+            if not flat[at : at + len(options)].any():
+                raise ValueError("its action mask allows nothing")
+            at += len(options)
+        out[:] = flat
+
+    # -- actions -------------------------------------------------------------------------------------------------------
+
+    def decode(self, continuous: np.ndarray, binary: np.ndarray, choices: np.ndarray) -> Any:
+        """An action of the space from a policy's numbers."""
+        return self._decode(continuous, binary, choices)
+
+    def sample(self, mask: np.ndarray) -> Any:
+        """A random action that the mask allows."""
+        if not self.masked:
+            return self.action_space.sample()
+        space, allowed = self.action_space, mask.astype(np.int8)
+        if isinstance(space, spaces.MultiBinary):
+            return space.sample() & allowed.reshape(space.shape)
+        if isinstance(space, spaces.Discrete):
+            return space.sample(allowed)
+        ends = np.cumsum([len(o) for o in self.choices.values()])[:-1]
+        return space.sample(tuple(np.split(allowed, ends)))
+
+    def _decoder(self, space: spaces.Space, path: str) -> Callable[..., Any]:
+        """A function that builds a value of `space`; the names of what it consumes are noted on the way."""
+        if isinstance(space, spaces.Discrete):
+            at, start = len(self.choices), int(space.start)
+            self.choices[f"action{path}"] = [str(start + i) for i in range(int(space.n))]
+            return lambda continuous, binary, choices: int(choices[at]) + start
+        if isinstance(space, spaces.MultiDiscrete):
+            first, starts, shape = len(self.choices), space.start, space.shape
+            for i, n in enumerate(space.nvec.ravel()):
+                self.choices[f"action{path}{i}"] = [str(k) for k in range(int(n))]
+            last = len(self.choices)
+            return lambda continuous, binary, choices: (choices[first:last].reshape(shape) + starts).astype(space.dtype)
+        if isinstance(space, spaces.MultiBinary):
+            first, shape = len(self.binary), space.shape
+            self.binary += [f"key{path}{i}" for i in range(int(np.prod(shape)))]
+            last = len(self.binary)
+            return lambda continuous, binary, choices: binary[first:last].reshape(shape)
+        if isinstance(space, spaces.Box):
+            return self._box_decoder(space, path)
+        if isinstance(space, spaces.Tuple):
+            parts = [self._decoder(part, f"{path}{i}_") for i, part in enumerate(space.spaces)]
+            return lambda *row: tuple(part(*row) for part in parts)
+        if isinstance(space, spaces.Dict):
+            named = {key: self._decoder(part, f"{path}_{key}") for key, part in space.spaces.items()}
+            return lambda *row: {key: part(*row) for key, part in named.items()}
+        raise LudusError(
+            f"the action space {space} is not supported: use Discrete, Box, MultiDiscrete, MultiBinary, Tuple or Dict"
+        )
+
+    def _box_decoder(self, space: spaces.Box, path: str) -> Callable[..., Any]:
+        if not np.isfinite(space.low).all() or not np.isfinite(space.high).all():
+            raise LudusError(f"the action space {space} is unbounded: wrap the env so that its actions have limits")
+        first, shape, low = len(self.continuous), space.shape, space.low
+        self.continuous += [f"a{path}{i}" for i in range(int(np.prod(shape)))]
+        last, half = len(self.continuous), (space.high.astype(np.float64) - low) / 2
+
+        def decode(continuous: np.ndarray, binary: np.ndarray, choices: np.ndarray) -> np.ndarray:
+            value = low + (continuous[first:last].reshape(shape) + 1) * half
+            return (np.rint(value) if np.issubdtype(space.dtype, np.integer) else value).astype(space.dtype)
+
+        return decode
+
+
+def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], spaces.Space]]:
+    """Parts of containers, in order, with the keys that lead to them."""
+    if isinstance(space, spaces.Dict):
+        return [leaf for key, part in space.spaces.items() for leaf in _leaves(part, (*path, key))]
+    if isinstance(space, spaces.Tuple):
+        return [leaf for i, part in enumerate(space.spaces) for leaf in _leaves(part, (*path, i))]
+    return [(path, space)]
+
+
+def _channels_at(space: spaces.Space) -> int | None:
+    """The axis of the channels in an image [height, width], [height, width, channels] or [channels, …]; None: no image."""
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in (2, 3):
+        return None
+    shape = _image(np.zeros(space.shape)).shape
+    for axis in (2, 0):
+        if shape[axis] <= MOST_CHANNELS and min(np.delete(shape, axis)) >= LEAST_SIDE:
+            return axis
+    return None
+
+
+def _image(value: np.ndarray) -> np.ndarray:
+    """With an axis for channels."""
+    return value[..., None] if value.ndim == 2 else value

@@ -1,0 +1,196 @@
+"""A batch of envs of another library, with the same arrays and the same episode semantics as `ludus.sim.Batch`.
+
+Envs run in this process, or in worker processes where that is faster; the results are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import weakref
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ludus.envs.codec import Codec
+from ludus.envs.guests import Guests, agents_of, gives_masks, invite, make_env
+from ludus.envs.layout import ForeignLayout, codecs_of
+from ludus.envs.processes import Processes, SharedArrays
+from ludus.errors import LudusError, nearest
+from ludus.sim.episode import RANDOM
+
+if TYPE_CHECKING:
+    import torch
+
+# What a step of worker processes costs beyond the steps of their envs: waking them and hearing from them.
+EXCHANGE_SECONDS = 3e-4
+WORTH_IT = 1.3  # how much faster workers must promise to be
+PROBE_STEPS, PROBE_SECONDS = 200, 0.05
+
+
+class ForeignBatch:
+    """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster."""
+
+    def __init__(
+        self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None, **limits: float
+    ) -> None:
+        if device != "cpu":
+            raise LudusError(f"{source} is a Python env and runs on the CPU: use --device cpu")
+        self.source, self.num_envs, self.device, self.seed = source, num_envs, device, seed
+        env = make_env(source)
+        masked = gives_masks(source, env, int(self._seeds()[0]))
+        codecs = codecs_of(env, masked=masked)
+        self.layout = ForeignLayout(source, agents_of(env), codecs)
+        roles = [SimpleNamespace(name=s.role, teams=1) for s in self.layout.seats]
+        self.game = SimpleNamespace(name=source, params={}, goal_metrics={}, roles=roles, bots={})
+        self.controllers = {s.role: {"random": RANDOM} for s in self.layout.seats}
+        if workers is None:
+            workers = choose_workers(step_seconds(source, self.layout, codecs, env), num_envs)
+        shapes = self.layout.shapes(num_envs)
+        if workers:
+            shared = SharedArrays(shapes)
+            self.arrays: dict[str, np.ndarray] = shared.arrays
+            env.close()
+            self.host: Guests | Processes = Processes(source, num_envs, workers, masked, shapes, shared, **limits)
+        else:
+            self.arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
+            self.host = Guests(source, 0, num_envs, codecs, self.arrays, env)
+        weakref.finalize(self, self.host.close)
+        self._add_bookkeeping()
+        self.step()
+
+    def _add_bookkeeping(self) -> None:
+        envs, rows = self.num_envs, (self.num_envs, self.layout.num_agents)
+        self.arrays |= {
+            "valid": np.zeros(rows, bool),
+            "was_alive": np.zeros(rows, bool),
+            "agent_terminated": np.zeros(rows, bool),
+            "agent_truncated": np.zeros(rows, bool),
+            "episode_return": np.zeros(rows, np.float32),
+            "term_totals": np.zeros((*rows, 1), np.float32),
+            "outcome": np.zeros(rows, np.int8),
+            "goals": np.zeros((*rows, 0), np.float32),
+            "finished": np.ones(envs, bool),
+            "counted": np.zeros(envs, bool),
+        }
+        self.arrays["action_mask"][...] = True
+        self.arrays["seeds"][...] = self._seeds()
+        self._episodes: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._valid_steps = 0
+
+    def _seeds(self) -> np.ndarray:
+        return (self.seed * 1_000_003 + np.arange(self.num_envs)) % 2**31
+
+    # -- stepping ------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One step of every env. A finished one starts its next episode instead, and ignores its action."""
+        a = self.arrays
+        a["resetting"][...] = a["finished"]
+        going = ~a["finished"][:, None]
+        a["was_alive"][...] = a["alive"] & going
+        a["valid"][...] = a["was_alive"]
+        for name in ("reward", "terminated", "truncated"):
+            a[name][...] = 0
+        if a["finished"].any():
+            for name in ("episode_return", "episode_length"):
+                a[name][a["finished"]] = 0
+        self.host.step()
+        a["seeds"][a["resetting"]] = -1  # later episodes go on with the env's own randomness
+        was = a["was_alive"]
+        np.logical_and(a["terminated"], was, out=a["agent_terminated"])
+        np.logical_and(a["truncated"] & ~a["terminated"], was, out=a["agent_truncated"])
+        a["episode_return"] += a["reward"] * was
+        a["episode_length"] += was
+        a["term_totals"][..., 0] = a["episode_return"]
+        np.logical_not(a["alive"].any(1), out=a["finished"])
+        a["counted"][...] = a["finished"]
+        self._valid_steps += int(was.sum())
+        if a["finished"].any():
+            over = a["finished"]
+            self._episodes.append((a["episode_return"][over], a["episode_length"][over], a["agent_truncated"][over]))
+
+    # -- what the trainer asks of a batch ------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    def tensor(self, name: str) -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(self.arrays[name])
+
+    def numpy(self, name: str) -> np.ndarray:
+        return self.arrays[name].copy()
+
+    def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
+        if name not in ("", "policy", "random"):
+            raise LudusError(f"{self.source} has no bot '{name}': there is random")
+        if role not in self.controllers:
+            raise LudusError(f"{self.source} has no role '{role}': {nearest(role, self.controllers)}")
+        seats = next(s for s in self.layout.seats if s.role == role)
+        self.arrays["controller"][envs, seats.agents] = RANDOM if name == "random" else 0
+
+    def read_statistics(self) -> dict[str, dict[str, float]]:
+        episodes, self._episodes = self._episodes, []
+        if not episodes:
+            return {s.role: {"episodes": 0.0} for s in self.layout.seats}
+        columns = [np.concatenate(column) for column in zip(*episodes, strict=True)]
+        out = {}
+        for seats in self.layout.seats:
+            returns, lengths, cut = (column[:, seats.agents].astype(float).ravel() for column in columns)
+            out[seats.role] = {
+                "episodes": float(len(returns)), "return": returns.mean(), "return_std": returns.std(),
+                "return_min": returns.min(), "return_max": returns.max(), "length": lengths.mean(),
+                "won": 0.0, "lost": 0.0, "drawn": 1 - cut.mean(), "truncated": cut.mean(), "term/reward": returns.mean(),
+            }  # fmt: skip
+        return out
+
+    def read_valid_steps(self) -> int:
+        count, self._valid_steps = self._valid_steps, 0
+        return count
+
+    def received(self) -> dict[str, Any]:
+        return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}}
+
+    def check_received(self) -> None:
+        """Nothing is handed to a foreign env, so nothing can be lost on the way."""
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(json.dumps([self.source, self.layout.describe()]).encode()).hexdigest()[:16]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Foreign envs cannot be saved: after a resume their episodes start anew."""
+        return {}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Episodes start anew, from another seed than the run's first ones."""
+        self.seed += 7_919
+        self.arrays["seeds"][...] = self._seeds()
+        self.arrays["finished"][:] = True
+        self.step()
+
+
+def step_seconds(source: str, layout: ForeignLayout, codecs: list[Codec], env: Any) -> float:
+    """Seconds of a step with random actions, resets included. (Its first episode in the batch is seeded anew.)"""
+    arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in layout.shapes(1).items()}
+    arrays["controller"][...], arrays["action_mask"][...], arrays["resetting"][...] = RANDOM, True, True
+    guest = invite(source, env, 0, codecs, arrays)
+    begin, steps = time.perf_counter(), 0
+    while steps < PROBE_STEPS and time.perf_counter() - begin < PROBE_SECONDS:
+        guest.advance(bool(arrays["resetting"][0]))
+        arrays["resetting"][...] = not arrays["alive"].any()
+        steps += 1
+    return (time.perf_counter() - begin) / steps
+
+
+def choose_workers(seconds: float, num_envs: int) -> int:
+    """Processes to step `num_envs` envs with, each step taking so long; 0 where one process alone is about as fast."""
+    from ludus.training.devices import cores
+
+    workers = min(cores(), num_envs)
+    alone, shared = seconds * num_envs, EXCHANGE_SECONDS + seconds * -(-num_envs // max(1, workers))
+    return workers if workers > 1 and alone > WORTH_IT * shared else 0

@@ -1,0 +1,238 @@
+"""Envs of other libraries, one by one: how they are made, and how a step of each fills its row of the batch's arrays.
+
+A source is "gym:ID", "pettingzoo:MODULE" (its `parallel_env`) or "env:MODULE:FUNCTION" (a function of yours that returns a
+Gymnasium env or a PettingZoo parallel env). Nothing here needs torch: worker processes import it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ludus.envs.codec import Codec
+from ludus.errors import LudusError
+from ludus.games import import_object
+from ludus.sim.episode import RANDOM
+
+
+def make_env(source: str) -> Any:
+    """One env; or a LudusError that says why there is none."""
+    kind, _, name = source.partition(":")
+    try:
+        if kind == "gym":
+            return gymnasium.make(name, disable_env_checker=True)
+        if kind == "pettingzoo":
+            return import_object(f"{name}:parallel_env", "PettingZoo env")()  # type: ignore[operator]
+        made = import_object(name, "env")()  # type: ignore[operator]
+    except LudusError:
+        raise
+    except Exception as error:
+        raise LudusError(f"{source} cannot be made: {type(error).__name__}: {error}") from error
+    if not hasattr(made, "possible_agents") and not isinstance(made, gymnasium.Env):
+        raise LudusError(f"{source} returned a {type(made).__name__}, not a Gymnasium env or a PettingZoo parallel env")
+    return made
+
+
+def source_of(function: Any) -> str:
+    """ "env:MODULE:FUNCTION" of a function that makes an env: a run keeps the name, to find it again."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<nameless>")
+    if module in (None, "__main__") or "<" in name:
+        raise LudusError(
+            f"the env function {name} of {module} cannot be found again by name: put it at the top of a module that can be imported"
+        )
+    return f"env:{module}:{name}"
+
+
+def agents_of(env: Any) -> list[str]:
+    return list(env.possible_agents) if hasattr(env, "possible_agents") else ["agent"]
+
+
+def spaces_of(env: Any, agent: str) -> tuple[spaces.Space, spaces.Space]:
+    """What an agent sees and does. A mask inside a Dict observation is no part of what it sees."""
+    if not hasattr(env, "possible_agents"):
+        return env.observation_space, env.action_space
+    seen = env.observation_space(agent)
+    return (seen["observation"] if _has_mask(seen) else seen), env.action_space(agent)
+
+
+def _has_mask(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
+
+
+def gives_masks(source: str, env: Any, seed: int) -> bool:
+    """Does a mask come with the first observation?"""
+    try:
+        _, info = env.reset(seed=seed)
+    except Exception as error:
+        raise LudusError(f"env 0 of {source} raised {type(error).__name__} in reset: {error}") from error
+    if not hasattr(env, "possible_agents"):
+        return "action_mask" in info
+    first = env.possible_agents[0]
+    return _has_mask(env.observation_space(first)) or "action_mask" in info.get(first, {})
+
+
+class Guest:
+    """An env and its row. The batch says in `resetting` what to do; what came of it is written into the arrays."""
+
+    def __init__(self, source: str, env: Any, number: int, codecs: list[Codec], arrays: dict[str, np.ndarray]) -> None:
+        self.source, self.env, self.number, self.codecs, self.arrays = source, env, number, codecs, arrays
+        self.row = {name: array[number] for name, array in arrays.items()}
+        self.pictures = [{name: self.row[f"seen_{name}"][a] for name in codec.seen} for a, codec in enumerate(codecs)]
+        self._check_spaces()
+
+    def advance(self, resetting: bool) -> None:
+        """One step or, in a reset row, the start of an episode."""
+        try:
+            if resetting:
+                seed = int(self.arrays["seeds"][self.number])
+                self.reset(seed if seed >= 0 else None)
+            else:
+                self.step()
+        except LudusError:
+            raise
+        except Exception as error:
+            where = "reset" if resetting else f"step {self.next_step()}"
+            raise LudusError(f"env {self.number} of {self.source} raised {type(error).__name__} in {where}: {error}") from error
+
+    def next_step(self) -> int:
+        return int(self.row["episode_length"].max()) + 1
+
+    def wrong(self, cause: str) -> LudusError:
+        where = "the reset" if self.arrays["resetting"][self.number] else f"step {self.next_step()}"
+        return LudusError(f"env {self.number} of {self.source}, {where}: {cause}")
+
+    def _check_spaces(self) -> None:
+        for agent, codec in zip(agents_of(self.env), self.codecs, strict=True):
+            for kind, mine, first in zip(
+                ("observation", "action"), spaces_of(self.env, agent), (codec.observation_space, codec.action_space), strict=True
+            ):
+                if mine != first:
+                    raise LudusError(
+                        f"env {self.number} of {self.source} has the {kind} space {mine}, env 0 has {first}: all must be the same"
+                    )
+
+    def observe(self, agent: int, observation: Any, info: Any) -> None:
+        codec = self.codecs[agent]
+        mask = info.get("action_mask") if codec.masked else None
+        if codec.masked and mask is None and isinstance(observation, dict) and "action_mask" in observation:
+            observation, mask = observation["observation"], observation["action_mask"]
+        try:
+            codec.encode(observation, self.row["observation"][agent], self.pictures[agent])
+            if mask is not None:
+                codec.encode_mask(mask, self.row["action_mask"][agent])
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise self.wrong(f"the observation does not match its space {codec.observation_space}: {error}") from None
+
+    def action(self, agent: int) -> Any:
+        row = self.row
+        if int(row["controller"][agent]) == RANDOM:
+            return self.codecs[agent].sample(row["action_mask"][agent])
+        return self.codecs[agent].decode(row["continuous"][agent], row["binary"][agent], row["choices"][agent])
+
+    def reset(self, seed: int | None) -> None:
+        raise NotImplementedError
+
+    def step(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # an env that fails while closing must not hide what went wrong before
+            self.env.close()
+
+
+class GymGuest(Guest):
+    def reset(self, seed: int | None) -> None:
+        observation, info = self.env.reset(seed=seed)
+        if seed is not None:
+            self.env.action_space.seed(seed)
+        self.observe(0, observation, info)
+        self.row["alive"][0] = True
+
+    def step(self) -> None:
+        observation, reward, terminated, truncated, info = self.env.step(self.action(0))
+        self.observe(0, observation, info)
+        row = self.row
+        row["reward"][0] = reward
+        if terminated or truncated:
+            row["terminated"][0], row["truncated"][0], row["alive"][0] = terminated, truncated, False
+
+
+class ParallelGuest(Guest):
+    """All agents of a PettingZoo env. They are the same in every episode; they may die before its end."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.names = agents_of(self.env)
+
+    def reset(self, seed: int | None) -> None:
+        observations, infos = self.env.reset(seed=seed)
+        if seed is not None:
+            for i, name in enumerate(self.names):
+                self.env.action_space(name).seed(seed + i)
+        self._refuse_change(self.names, self.env.agents)
+        for i, name in enumerate(self.names):
+            self.observe(i, observations[name], infos.get(name, {}))
+        self.row["alive"][:] = True
+
+    def step(self) -> None:
+        row = self.row
+        acting = [i for i, alive in enumerate(row["alive"]) if alive]
+        observations, rewards, terminated, truncated, infos = self.env.step({self.names[i]: self.action(i) for i in acting})
+        for i in acting:
+            name = self.names[i]
+            if name not in rewards or name not in observations:
+                raise self.wrong(f"agent {name} acted and got no {'reward' if name not in rewards else 'observation'}")
+            self.observe(i, observations[name], infos.get(name, {}))
+            row["reward"][i], row["terminated"][i], row["truncated"][i] = rewards[name], terminated[name], truncated[name]
+            row["alive"][i] = not (terminated[name] or truncated[name])
+        self._refuse_change([self.names[i] for i in acting if row["alive"][i]], self.env.agents)
+
+    def _refuse_change(self, expected: list[str], agents: list[str]) -> None:
+        if set(agents) != set(expected):
+            gone, new = sorted(set(expected) - set(agents)), sorted(set(agents) - set(expected))
+            what = " and ".join([f"{', '.join(n)} {verb}" for n, verb in ((gone, "left without an end"), (new, "came in")) if n])
+            raise self.wrong(
+                f"its agents changed: {what}; Ludus needs the same agents in every episode, and none that comes back"
+            )
+
+
+def invite(source: str, env: Any, number: int, codecs: list[Codec], arrays: dict[str, np.ndarray]) -> Guest:
+    kind = ParallelGuest if hasattr(env, "possible_agents") else GymGuest
+    return kind(source, env, number, codecs, arrays)
+
+
+class Guests:
+    """Envs `first` to `last`, one after the other in this process."""
+
+    def __init__(
+        self, source: str, first: int, last: int, codecs: list[Codec], arrays: dict[str, np.ndarray], env: Any = None
+    ) -> None:
+        made = [env] if env is not None else []
+        self.guests: list[Guest] = []
+        for number in range(first, last):
+            self.guests.append(invite(source, made.pop() if made else make_env(source), number, codecs, arrays))
+        self.arrays, self.part = arrays, slice(first, last)
+
+    def step(self) -> None:
+        busy, first = self.arrays["busy_with"], self.part.start
+        for guest, resetting in zip(self.guests, self.arrays["resetting"][self.part].tolist(), strict=True):
+            busy[first] = guest.number
+            guest.advance(resetting)
+        self._refuse_nan()
+
+    def _refuse_nan(self) -> None:
+        """One look at all rows: NaN and infinity stop here, with the env they came from."""
+        for name in ("reward", "observation"):
+            values = self.arrays[name][self.part]
+            if not np.isfinite(values).all():
+                at = np.argwhere(~np.isfinite(values))[0]
+                guest = self.guests[at[0]]
+                raise guest.wrong(f"the {name} {'' if name == 'reward' else f'entry {at[-1]} '}is {values[tuple(at)]}")
+
+    def close(self) -> None:
+        for guest in self.guests:
+            guest.close()

@@ -1,0 +1,181 @@
+"""Worker processes that step foreign envs. Rows live in shared memory; a pipe to each worker carries one byte per step.
+
+Run as a module this is the worker: it holds its envs, steps them when told, and ends when its pipe closes, so that no
+process outlives the trainer. Workers are started as fresh programs: forking a process with threads is not safe, and
+multiprocessing would run the caller's main module again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ludus.errors import LudusError
+
+GO, DONE, FAILED = b"g", b"d", b"f"
+MOST_TEXT = 4000  # of an error: a pipe takes it in one piece
+START_SECONDS, STEP_SECONDS, CLOSE_SECONDS = 120.0, 60.0, 2.0
+
+Shapes = Mapping[str, tuple[str, tuple[int, ...]]]  # array → (dtype, shape)
+
+
+class SharedArrays:
+    """Named arrays in memory that worker processes can map too. The memory goes when the last process that has it ends."""
+
+    def __init__(self, shapes: Shapes, descriptor: int | None = None) -> None:
+        sizes = {n: int(np.prod(shape)) * np.dtype(dtype).itemsize for n, (dtype, shape) in shapes.items()}
+        total = sum(_aligned(size) for size in sizes.values())
+        if descriptor is None:
+            with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
+                file.truncate(max(total, 1))
+                descriptor = os.dup(file.fileno())
+        self.descriptor = descriptor
+        memory = mmap.mmap(descriptor, max(total, 1))
+        self.arrays: dict[str, np.ndarray] = {}
+        at = 0
+        for name, (dtype, shape) in shapes.items():
+            self.arrays[name] = np.frombuffer(memory, dtype, int(np.prod(shape)), at).reshape(shape)
+            at += _aligned(sizes[name])
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+class Worker:
+    """A process with envs `first` to `last`."""
+
+    def __init__(self, source: str, first: int, last: int, masked: bool, shapes: Shapes, descriptor: int) -> None:
+        self.source, self.first, self.last = source, first, last
+        orders, self.orders = os.pipe()
+        self.answers, answers = os.pipe()
+        task = dict(
+            source=source, first=first, last=last, masked=masked, shapes=shapes, memory=descriptor, orders=orders,
+            answers=answers, path=sys.path,
+        )  # fmt: skip
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ludus.envs.processes", json.dumps(task)],
+            pass_fds=(descriptor, orders, answers),
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+        os.close(orders)
+        os.close(answers)
+
+    def order(self) -> None:
+        with contextlib.suppress(BrokenPipeError):  # a process that is gone is noticed when its answer is awaited
+            os.write(self.orders, GO)
+
+    def close(self, wait: float) -> None:
+        for descriptor in (self.orders, self.answers):
+            os.close(descriptor)
+        try:
+            self.process.wait(wait)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Processes:
+    """Envs split over workers. Stands in for `Guests`."""
+
+    def __init__(
+        self, source: str, num_envs: int, workers: int, masked: bool, shapes: Shapes, shared: SharedArrays,
+        *, start_seconds: float = START_SECONDS, step_seconds: float = STEP_SECONDS,
+    ) -> None:  # fmt: skip
+        self.source, self.arrays, self.step_seconds = source, shared.arrays, step_seconds
+        ends = [num_envs * (k + 1) // workers for k in range(workers)]
+        self.workers: list[Worker] = []
+        self._ready: dict[int, bytes] = {}
+        try:
+            for first, last in zip([0, *ends], ends, strict=False):
+                self.workers.append(Worker(source, first, last, masked, shapes, shared.descriptor))
+            self._await(start_seconds, "start")
+        except BaseException:
+            self.close(0.0)
+            raise
+
+    def step(self) -> None:
+        for worker in self.workers:
+            worker.order()
+        try:
+            self._await(self.step_seconds, "step")
+        except LudusError:
+            self.close(0.0)  # what the others did is lost with the step
+            raise
+
+    def _await(self, seconds: float, what: str) -> None:
+        """Waits for every worker's answer, at most so long."""
+        waiting = {worker.answers: worker for worker in self.workers}
+        deadline = time.monotonic() + seconds
+        while waiting:
+            readable, _, _ = select.select(list(waiting), [], [], max(0.0, deadline - time.monotonic()))
+            if not readable:
+                raise LudusError(
+                    f"{self._where(next(iter(waiting.values())))} gave no answer for {seconds:.0f} s in its {what}: it hangs, or is too slow"
+                )
+            for descriptor in readable:
+                worker = waiting.pop(descriptor)
+                answer = os.read(descriptor, 1 + MOST_TEXT)
+                if answer[:1] == FAILED:
+                    raise LudusError(answer[1:].decode(errors="replace"))
+                if answer != DONE:
+                    status = worker.process.wait()
+                    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+                    raise LudusError(f"the process of {self._where(worker)} {how} in its {what}: the env crashed")
+
+    def _where(self, worker: Worker) -> str:
+        """The env that a worker was busy with, and its step."""
+        env = int(self.arrays["busy_with"][worker.first])
+        return f"env {env} of {self.source} (step {int(self.arrays['episode_length'][env].max()) + 1} of its episode)"
+
+    def close(self, wait: float = CLOSE_SECONDS) -> None:
+        workers, self.workers = self.workers, []
+        for worker in workers:
+            worker.close(wait)
+
+
+def main(text: str) -> None:
+    """The worker."""
+    task: dict[str, Any] = json.loads(text)
+    sys.path[:] = task["path"]
+    from ludus.envs.guests import Guests, make_env
+    from ludus.envs.layout import codecs_of
+
+    def answer(message: bytes) -> None:
+        os.write(task["answers"], message[: 1 + MOST_TEXT])
+
+    shared = SharedArrays(task["shapes"], task["memory"])
+    guests: Guests | None = None
+    try:
+        env = make_env(task["source"])
+        codecs = codecs_of(env, masked=task["masked"])
+        guests = Guests(task["source"], task["first"], task["last"], codecs, shared.arrays, env)
+        answer(DONE)
+        while os.read(task["orders"], 1):
+            guests.step()
+            answer(DONE)
+    except BrokenPipeError:
+        pass  # the trainer is gone
+    except BaseException as error:
+        text = str(error) if isinstance(error, LudusError) else f"{task['source']}: {type(error).__name__}: {error}"
+        with contextlib.suppress(BrokenPipeError):
+            answer(FAILED + text.encode())
+    finally:
+        if guests is not None:
+            guests.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

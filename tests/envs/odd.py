@@ -1,0 +1,178 @@
+"""Envs that are odd in one way each, for tests; every function makes one."""
+
+import os
+import time
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+TENTH = 10
+
+
+class Counter(gymnasium.Env):
+    """Shows how many steps were made; ends (terminated) after ten. Hooks make it odd."""
+
+    observation_space: spaces.Space = spaces.Box(0, 100, (1,), np.float32)
+    action_space: spaces.Space = spaces.Discrete(2)
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.look(), self.info()
+
+    def step(self, action):
+        self.action = action
+        self.time += 1
+        return self.look(), self.pay(), self.time >= TENTH, False, self.info()
+
+    def look(self):
+        return np.array([self.time], np.float32)
+
+    def pay(self):
+        return 1.0
+
+    def info(self):
+        return {}
+
+
+def counter():
+    return Counter()
+
+
+class Noisy(Counter):
+    """Its rewards and observations are random: they show whether seeds were kept."""
+
+    def look(self):
+        return np.array([self.time + self.np_random.random()], np.float32)
+
+    def pay(self):
+        return float(self.np_random.random())
+
+
+class Raises(Counter):
+    def pay(self):
+        if self.time == 7:
+            raise ZeroDivisionError("the ball left the field")
+        return 1.0
+
+
+class PaysNan(Counter):
+    def pay(self):
+        return float("nan") if self.time == 3 else 1.0
+
+
+class ShowsNan(Counter):
+    def look(self):
+        return np.array([np.inf if self.time == 4 else 0.0], np.float32)
+
+
+class Grows(Counter):
+    def look(self):
+        return np.zeros(1 + (self.time == 2), np.float32)
+
+
+class Crashes(Counter):
+    def pay(self):
+        if self.time == 5:
+            os._exit(3)
+        return 1.0
+
+
+class Hangs(Counter):
+    def pay(self):
+        if self.time == 5:
+            time.sleep(3600)
+        return 1.0
+
+
+class Slow(Noisy):
+    def pay(self):
+        time.sleep(0.004)
+        return super().pay()
+
+
+def unequal(made=[]):  # noqa: B006 (it counts)
+    env = Counter()
+    env.observation_space = spaces.Box(0, 1, (len(made) // 3 + 1,), np.float32)
+    made.append(env)
+    return env
+
+
+class Masked(Counter):
+    """Four actions; only the one that equals the step is allowed. Another one ends the world."""
+
+    action_space = spaces.Discrete(4)
+
+    def info(self):
+        return {"action_mask": np.arange(4) == self.time % 4}
+
+    def step(self, action):
+        assert action == self.time % 4, "a forbidden action was taken"
+        return super().step(action)
+
+
+class Mixed(Counter):
+    """A container of everything, and an action of everything, which must come back as it was sent."""
+
+    observation_space = spaces.Dict(
+        {"eye": spaces.Box(0, 255, (9, 12, 3), np.uint8), "kind": spaces.Discrete(3), "pair": spaces.Tuple((spaces.MultiBinary(2), spaces.Box(-1, 1, (2, 2))))}
+    )  # fmt: skip
+    action_space = spaces.Dict(
+        {"move": spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32)), "keys": spaces.MultiBinary(3),
+         "modes": spaces.Tuple((spaces.Discrete(3, start=5), spaces.MultiDiscrete([2, 4])))}
+    )  # fmt: skip
+
+    def look(self):
+        eye = np.zeros((9, 12, 3), np.uint8)
+        eye[1, 2] = (10, 20, 30)
+        return {"eye": eye, "kind": 1, "pair": (np.array([1, 0], np.int8), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32))}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return super().step(action)
+
+
+class Race(ParallelEnv):
+    """Runners of one role and a judge of another, who sees less. Runner 0 dies in step 2; all end in step 4."""
+
+    metadata = {"name": "race"}  # noqa: RUF012
+    possible_agents = ["runner_0", "runner_1", "judge"]  # noqa: RUF012
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 10, (3 if agent != "judge" else 1,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = list(self.possible_agents), 0
+        return self.look(), {name: {} for name in self.agents}
+
+    def look(self):
+        return {name: np.full(self.observation_space(name).shape, self.time, np.float32) for name in self.agents}
+
+    def step(self, actions):
+        assert list(actions) == self.agents
+        self.time += 1
+        shown, rewards = self.look(), {name: float(self.possible_agents.index(name)) for name in self.agents}
+        ended = {name: self.time == 4 or (self.time == 2 and name == "runner_0") for name in self.agents}
+        self.agents = [name for name in self.agents if not ended[name]]
+        return shown, rewards, ended, dict.fromkeys(ended, False), {name: {} for name in ended}
+
+
+class Newcomer(Race):
+    def step(self, actions):
+        out = super().step(actions)
+        if self.time == 3:
+            self.agents = [*self.agents, "runner_0"]
+        return out
+
+
+class OtherActions(Race):
+    def action_space(self, agent):
+        return spaces.Discrete(3 if agent == "judge" else 2)

@@ -1,0 +1,163 @@
+"""Envs of other libraries as a batch: the same semantics in one process and in many, and what goes wrong is named."""
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+from ludus.config import Config
+from ludus.envs.foreign import ForeignBatch, choose_workers
+from ludus.envs.guests import source_of
+from ludus.errors import LudusError
+from ludus.sim.episode import RANDOM
+from tests.envs import odd
+
+ODD = "env:tests.envs.odd:"
+
+
+def processes_of(batch):
+    return [worker.process for worker in batch.host.workers]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_episode_of_ten_steps(workers):
+    """Row by row: reset, ten steps that earn 1 each, the last one terminates and shows its own observation, then a reset row."""
+    batch = ForeignBatch(ODD + "counter", 3, workers=workers)
+    assert batch["resetting"].all() and not batch["valid"].any() and (batch["observation"] == 0).all()
+    for step in range(1, 11):
+        batch.step()
+        assert batch["valid"].all() and (batch["reward"] == 1).all() and (batch["observation"] == step).all()
+        assert (batch["episode_length"] == step).all() and (batch["episode_return"] == step).all()
+        assert batch["finished"].all() == batch["counted"].all() == batch["agent_terminated"].all() == (step == 10)
+    batch.step()
+    assert batch["resetting"].all() and not batch["valid"].any() and (batch["observation"] == 0).all()
+    assert batch.read_valid_steps() == 30
+    statistics = batch.read_statistics()["agent"]
+    assert statistics["episodes"] == 3 and statistics["return"] == 10 and statistics["truncated"] == 0
+
+
+def test_workers_change_nothing():
+    """Random play of random envs, in one process and in three, over several episodes."""
+    shown = []
+    for workers in (0, 3):
+        batch = ForeignBatch(ODD + "Noisy", 4, seed=5, workers=workers)
+        batch.set_controller("agent", "random")
+        rows = []
+        for _ in range(25):
+            batch.step()
+            rows.append((batch.numpy("observation"), batch.numpy("reward"), batch.numpy("episode_return")))
+        shown.append(rows)
+    for one, other in zip(*shown, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    assert len({float(x) for x in shown[0][0][0].ravel()}) == 4  # every env has randomness of its own
+
+
+def test_truncation_is_not_termination():
+    batch = ForeignBatch("gym:ludus.examine.probes:ProbeConstant-v0", 1)
+    for _ in range(20):  # ProbeConstant cuts its episodes there
+        batch.step()
+    assert batch["agent_truncated"][0, 0] and not batch["agent_terminated"][0, 0] and batch["finished"][0]
+
+
+def test_everything_in_one_container():
+    """Hand-worked: one-hot 1 of 3, the flags 1 0, the box in order; pictures by channel; actions back in their spaces."""
+    batch = ForeignBatch(ODD + "Mixed", 1, workers=0)
+    assert np.allclose(batch["observation"][0, 0], [0, 1, 0, 1, 0, 0.1, 0.2, 0.3, 0.4])
+    assert [int(batch[f"seen_o_eye{c}"][0, 0, 1, 2]) for c in range(3)] == [10, 20, 30]
+    assert batch["seen_o_eye0"].sum() == 10
+    assert list(batch.layout.choices.values()) == [["5", "6", "7"], ["0", "1"], ["0", "1", "2", "3"]]
+    batch["continuous"][0, 0] = [-1.0, 0.5]
+    batch["binary"][0, 0] = [1, 0, 1]
+    batch["choices"][0, 0] = [2, 1, 3]
+    batch.step()
+    action = batch.host.guests[0].env.action
+    assert np.allclose(action["move"], [-2.0, 7.5]) and action["keys"].tolist() == [1, 0, 1]
+    assert action["modes"][0] == 7 and action["modes"][1].tolist() == [1, 3]
+
+
+def test_masks_reach_the_policy_and_the_random_bot():
+    batch = ForeignBatch(ODD + "Masked", 2, workers=0)
+    assert batch.layout.choice_mask_at == [0] and batch["action_mask"][0, 0].tolist() == [True, False, False, False]
+    batch.set_controller("agent", "random")
+    for step in range(1, 10):
+        batch.step()  # the env asserts that nothing forbidden was done
+        assert batch["action_mask"][1, 0].tolist() == [i == step % 4 for i in range(4)]
+
+
+def test_agents_of_pettingzoo_have_roles_and_may_die():
+    """Hand-worked: runner 0 earns 0 and dies in step 2, runner 1 earns 1 a step, the judge 2, until step 4."""
+    batch = ForeignBatch(ODD + "Race", 2, workers=0)
+    assert [(s.role, s.start, s.count) for s in batch.layout.seats] == [("runner", 0, 2), ("judge", 2, 1)]
+    valid = []
+    for _ in range(4):
+        batch.step()
+        valid.append(batch["valid"][0].tolist())
+    assert valid == [[True] * 3, [True] * 3, [False, True, True], [False, True, True]]
+    assert batch["episode_return"][1].tolist() == [0, 4, 8] and batch["episode_length"][1].tolist() == [2, 4, 4]
+    assert batch["observation"][0, 2].tolist() == [4, 0, 0]  # the judge's observation is padded
+    assert batch["agent_terminated"][0].tolist() == [False, True, True] and batch["finished"].all()
+    batch.set_controller("runner", "random")
+    assert batch["controller"][0].tolist() == [RANDOM, RANDOM, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "message"),
+    [
+        ("Raises", 0, r"env 0 of env:tests.envs.odd:Raises raised ZeroDivisionError in step 7: the ball left the field"),
+        ("Raises", 2, r"raised ZeroDivisionError in step 7: the ball left the field"),
+        ("PaysNan", 0, r"env 0 of .*PaysNan, step 3: the reward is nan"),
+        ("ShowsNan", 2, r"env \d of .*ShowsNan, step 4: the observation entry 0 is inf"),
+        ("Grows", 0, r"env 0 of .*, step 2: the observation does not match its space .*\(2,\) instead of \(1,\)"),
+        ("Crashes", 2, r"the process of env \d .*\(step 5 of its episode\) ended with status 3 in its step"),
+        ("Newcomer", 0, r"env 0 of .*, step 3: its agents changed: runner_0 came in"),
+    ],
+)
+def test_what_goes_wrong_is_named(name, workers, message):
+    with pytest.raises(LudusError, match=message):
+        batch = ForeignBatch(ODD + name, 2, workers=workers)
+        for _ in range(12):
+            batch.step()
+
+
+def test_a_hanging_env_is_given_up():
+    batch = ForeignBatch(ODD + "Hangs", 2, workers=1, step_seconds=0.5)
+    (process,) = processes_of(batch)
+    with pytest.raises(LudusError, match=r"env 0 of .*Hangs \(step 5 of its episode\) gave no answer for 0 s in its step"):
+        for _ in range(12):
+            batch.step()
+    assert process.poll() is not None
+
+
+def test_no_process_outlives_its_batch():
+    batch = ForeignBatch(ODD + "counter", 2, workers=2)
+    processes = processes_of(batch)
+    del batch
+    gc.collect()
+    assert [process.poll() for process in processes] == [0, 0]
+
+
+def test_what_cannot_work_is_refused_at_once():
+    with pytest.raises(LudusError, match=r"gym:Nothing-v0 cannot be made"):
+        ForeignBatch("gym:Nothing-v0", 1)
+    with pytest.raises(LudusError, match=r"no module 'nowhere'"):
+        ForeignBatch("env:nowhere:make", 1)
+    with pytest.raises(LudusError, match=r"judge of .* has the action space Discrete\(3\), runner_0 has Discrete\(2\)"):
+        ForeignBatch(ODD + "OtherActions", 1)
+    with pytest.raises(LudusError, match=r"env 3 of .* has the observation space Box.*\(2,\).*, env 0 has Box.*\(1,\)"):
+        ForeignBatch(ODD + "unequal", 4, workers=0)
+    with pytest.raises(LudusError, match="use --device cpu"):
+        ForeignBatch("gym:CartPole-v1", 1, device="cuda")
+    with pytest.raises(LudusError, match="cannot be found again by name"):
+        Config(game=lambda: odd.counter())
+
+
+def test_a_function_can_be_the_game_of_a_recipe():
+    assert Config(game=odd.counter).game == source_of(odd.Noisy).replace("Noisy", "counter") == ODD + "counter"
+
+
+def test_slow_envs_get_workers_and_fast_ones_do_not(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    assert choose_workers(20e-6, 16) == 0  # 0.32 ms alone, 0.38 ms shared
+    assert choose_workers(5e-3, 16) == 4  # 80 ms alone, 20.3 ms shared
+    assert choose_workers(5e-3, 1) == 0
