@@ -43,9 +43,10 @@ def main(arguments: list[str]) -> int:
 
 def look(options: League) -> dict[str, Any]:
     """The JSON of the command. A payoff matrix is kept in the run's folder and shown again next time."""
-    from ludus.league.plots import draw
+    from ludus.league.plots import figure
     from ludus.league.ratings import rate, win_rates
     from ludus.training.devices import set_threads
+    from ludus.training.report import write_report
     from ludus.training.run import Run, read_lines, split_reference, write_atomically
 
     set_threads(1)
@@ -69,12 +70,14 @@ def look(options: League) -> dict[str, Any]:
 
         result["payoff"] = payoff(options.run, options.payoff, options.episodes)
         write_atomically(stored, json.dumps(result["payoff"], indent=1))
+        write_report(run)
     if options.exploit is not None:
         from ludus.league.exploit import exploit
 
         result["exploit"] = exploit(options.run, options.exploit, options.episodes)
     if ratings or result["payoff"]:
-        draw(run.path / "league.png", ratings, result["payoff"]["tables"] if result["payoff"] else {})
+        tables = result["payoff"]["tables"] if result["payoff"] else {}
+        figure(ratings, tables).savefig(run.path / "league.png", dpi=120)
         result["plot"] = str(run.path / "league.png")
     return result
 

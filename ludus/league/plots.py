@@ -1,9 +1,8 @@
-"""league.png: ratings over training, and the payoff matrix as a heat map."""
+"""Ratings over training, and the payoff matrix as a heat map."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,18 @@ from ludus.league.payoff import Table, columns
 from ludus.league.ratings import Rating
 
 
-def draw(path: Path, ratings: Mapping[str, Rating], tables: Mapping[str, Table]) -> None:
+def figure(ratings: Mapping[str, Rating], tables: Mapping[str, Table]) -> Any:
     """One row of panels: ratings first, then a matrix per role."""
     from matplotlib.figure import Figure
 
     panels = bool(ratings) + len(tables)
-    figure = Figure(figsize=(5.5 * panels, 4.5), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, panels))
+    whole = Figure(figsize=(5.5 * panels, 4.5), layout="constrained")
+    axes = np.atleast_1d(whole.subplots(1, panels))
     if ratings:
         _ratings(axes[0], ratings)
-    for axis, (role, table) in zip(axes[1 if ratings else 0 :], tables.items(), strict=True):
+    for axis, (role, table) in zip(axes[bool(ratings) :], tables.items(), strict=True):
         _matrix(axis, role, table)
-    figure.savefig(path, dpi=120)
+    return whole
 
 
 def _ratings(axes: Any, ratings: Mapping[str, Rating]) -> None:

@@ -77,7 +77,8 @@ def spread(line: Mapping[str, Any]) -> Iterator[str]:
 
 def of_run(run: Run) -> dict[str, Rating]:
     """Ratings of everybody that played in a run."""
-    return rate(read_lines(run.path / "matches.jsonl"), list(run.read_json("game.json")["layout"]["roles"]))
+    lines = read_lines(run.path / "matches.jsonl")
+    return rate(lines, list(run.read_json("game.json")["layout"]["roles"])) if lines else {}
 
 
 def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:

@@ -16,7 +16,7 @@ MOST_CURVES = 16
 def write_report(run: Run) -> None:
     """Draws what metrics.jsonl holds."""
     lines = run.metrics()
-    sections = [("Training", _figures(lines)), ("Configuration", [_config_table(run)])]
+    sections = [("Training", _figures(lines)), *_league(run), ("Configuration", [_config_table(run)])]
     body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
     name = html.escape(run.path.name)
     last = lines[-1] if lines else {}
@@ -81,10 +81,24 @@ def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     if len(names) > MOST_CURVES:
         axes.set_title(f"and {len(names) - MOST_CURVES} more in metrics.jsonl", fontsize=8, loc="right")
+    return _image(figure, title)
+
+
+def _image(figure: Any, title: str) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg")
     image = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{image}">'
+
+
+def _league(run: Run) -> list[tuple[str, list[str]]]:
+    """Ratings from the matches; the payoff matrix where `ludus league --payoff` has played it."""
+    from ludus.league.plots import figure
+    from ludus.league.ratings import of_run
+
+    ratings = of_run(run)
+    tables = run.read_json("payoff.json")["tables"] if (run.path / "payoff.json").exists() else {}
+    return [("League", [_image(figure(ratings, tables), "ratings and payoff")])] if ratings or tables else []
 
 
 def _config_table(run: Run) -> str:

@@ -72,6 +72,7 @@ def test_the_payoff_matrix_is_what_the_cards_say(run, result):
     assert len(old) == 3 and old[newest]["draw_rate"] == 1, "high against high"
     assert json.loads((run / "payoff.json").read_text()) == result["payoff"]
     assert (run / "league.png").read_bytes().startswith(b"\x89PNG")
+    assert "<h2>League</h2>" in (run / "report.html").read_text()
 
 
 def test_columns_are_in_the_order_of_the_rows():
