@@ -23,7 +23,7 @@ train: install
 	$(BIN)/ludus train hide_and_seek --train.total-seconds 180 --eval.every-seconds 60
 
 test: install-dev lint
-	$(BIN)/python -m pytest -m "not slow and not cuda" --durations=15
+	$(BIN)/python -m pytest -m "not slow and not cuda" -n 2 --dist loadgroup --durations=15
 
 test-all: install-dev lint
 	$(BIN)/python -m pytest --durations=30

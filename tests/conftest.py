@@ -13,6 +13,15 @@ def kernel_cache(tmp_path_factory):
         os.environ["LUDUS_CACHE"] = str(tmp_path_factory.mktemp("ludus-cache"))
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that compile the same game run in the same process of `pytest -n`, so that it is compiled once."""
+    for item in items:
+        name = item.path.stem.removeprefix("test_")
+        if item.path.parent.name == "conformance" and hasattr(item, "callspec"):
+            name = str(item.callspec.params.get("name", name)).removesuffix("_lidar")
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
 @functools.cache
 def has_gpu() -> bool:
     import torch
