@@ -12,6 +12,9 @@ from ludus.recipes.gym import gym
 from ludus.training.sources import FOREIGN
 
 RECIPES = {
+    "arena": "ludus.recipes.arena:arena",
+    "arena_small": "ludus.recipes.arena:arena_small",
+    "brawl": "ludus.recipes.brawl:brawl",
     "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
     "pursuit": "ludus.recipes.pursuit:pursuit",
 }

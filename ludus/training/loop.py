@@ -268,11 +268,13 @@ class Trainer:
         return (names[0] if len(names) == 1 else f"mean of {', '.join(names)}"), value
 
     def default_metrics(self, record: Mapping[str, Any]) -> list[str]:
-        """Goal metrics against bots that are no mere random or still ones; else against those; else the first number."""
+        """Goal metrics against bots that are no mere random or still ones; else against those; else the game's first goal
+        metric wherever it was evaluated; else the first number."""
         evaluated = [n for n in record if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy"))]
-        goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics and not n.startswith("eval/self")]
-        strong = [n for n in goals if not n.startswith(("eval/bot:random", "eval/bot:still"))]
-        return strong or goals or evaluated[:1]
+        goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics]
+        others = [n for n in goals if not n.startswith("eval/self")]
+        strong = [n for n in others if not n.startswith(("eval/bot:random", "eval/bot:still"))]
+        return strong or others or goals[:1] or evaluated[:1]
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,39 @@
+"""Brawl: first the motionless opponent, then one that fights, then the agent's own past beside everyone met before."""
+
+from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+
+
+def brawl() -> Config:
+    return Config(
+        game="brawl",
+        envs=512,
+        policy=PolicyConfig(
+            hidden=(128,),
+            memory="lstm",
+            memory_size=128,
+            separate_value=False,
+            normalise_observation=False,
+            initial_key_logit=-1.0,  # keys pressed half of the time make an agent that jumps off
+        ),
+        learn=PPOConfig(
+            gamma=0.977,  # a half-life of 3 seconds
+            gae_lambda=0.95,
+            learning_rate="5e-4 -> 1e-4",
+            entropy="0.005 -> 0.001",
+            rollout=64,
+            bptt=16,
+            epochs=2,
+            minibatches=8,
+            reward_scale=0.01,
+        ),
+        league=LeagueConfig(slots=8),
+        curriculum=CurriculumConfig(
+            stages=(
+                Stage(mix="self 20, bot:constant 80", opponent="bot:constant", win_rate=0.9),
+                Stage(mix="self 20, bot:constant 20, bot:based 50, bot:random 10", opponent="bot:based", win_rate=0.7),
+                Stage(mix="self 35, pool 35, bot:constant 5, bot:based 15, bot:random 10"),
+            )
+        ),
+        train=TrainConfig(total_seconds=900.0),
+        eval=EvalConfig(episodes=64, every_seconds=180.0, greedy=False, against=("bot:constant", "bot:based", "bot:random")),
+    )
