@@ -17,6 +17,8 @@ install-dev: .venv/installed-dev
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cuda-compiler]' || \
 		echo "The CUDA compiler could not be installed: its tests will be skipped."
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[onnx]' || \
+		echo "ONNX could not be installed: its tests will be skipped."
 	touch $@
 
 train: install

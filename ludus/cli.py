@@ -14,6 +14,7 @@ COMMANDS = {
     "fork": ("ludus.commands.fork", "a new run from another's checkpoint, with changes"),
     "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
     "league": ("ludus.commands.league", "who is how strong in a run: ratings, payoff matrix, forgetting, exploitability"),
+    "export": ("ludus.commands.export", "a trained policy as an ONNX file, for an engine without Python"),
     "recipes": ("ludus.commands.recipes", "what recipes there are"),
     "games": ("ludus.commands.games", "what games there are; one in detail"),
     "games diff": ("ludus.commands.games_diff", "how two games, presets or runs differ, in plain words"),

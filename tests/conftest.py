@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
     """Tests that compile the same game run in the same process of `pytest -n`, so that it is compiled once."""
     for item in items:
         name = item.path.stem.removeprefix("test_")
-        if item.path.parent.name == "conformance" and hasattr(item, "callspec"):
+        if item.path.parent.name in ("conformance", "envs") and hasattr(item, "callspec"):
             name = str(item.callspec.params.get("name", name)).removesuffix("_lidar")
         item.add_marker(pytest.mark.xdist_group(name))
 

@@ -68,6 +68,7 @@ class Worker:
             [sys.executable, "-m", "ludus.envs.processes", json.dumps(task)],
             pass_fds=(descriptor, orders, answers),
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the trainer: it stops after the iteration, which needs its envs
             env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         )
         os.close(orders)

@@ -1,0 +1,173 @@
+"""A trained policy as an ONNX file, for an engine without Python: normalisers inside, memory as an input and an output.
+
+Axes: `rows` agents at once. Inputs are named as what a batch holds: `observation` [rows, entries], `seen_NAME`
+[rows, frames, height, width] (tokens: [rows, count, 3]), `action_mask` [rows, flags], `state` [rows, size]: zeros at the
+start of an episode, afterwards the output `next_state`. A file has only the inputs and outputs that its policy needs.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ludus import __version__
+from ludus.errors import LudusError
+from ludus.policies.encoders import AMOUNT, CELL, FEATURE, TokenTable
+from ludus.policies.memory import LSTM, NoMemory
+from ludus.policies.policy import Policy
+from ludus.sim.game import Tokens
+
+
+class OneStep(nn.Module):
+    """An LSTM layer for one step; the caller starts episodes with a state of zeros."""
+
+    def __init__(self, layer: LSTM) -> None:
+        super().__init__()
+        self.size, self.state_size = layer.size, layer.state_size
+        self.input_weight, self.hidden_weight, self.bias = layer.input_weight, layer.hidden_weight, layer.bias
+
+    def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        hidden, cell = state[:, : self.size], state[:, self.size :]
+        gates = nn.functional.linear(x_lrf[0], self.input_weight, self.bias) + nn.functional.linear(hidden, self.hidden_weight)
+        i, f, o, g = gates.chunk(4, -1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        hidden = torch.sigmoid(o) * torch.tanh(cell)
+        return hidden.unsqueeze(0), torch.cat([hidden, cell], -1)
+
+
+class WholeTable(nn.Module):
+    """A token table that looks at all tokens, padding too: how many there are must not shape the graph."""
+
+    def __init__(self, tokens: TokenTable) -> None:
+        super().__init__()
+        self.features, self.table = tokens.kind.features, tokens.table
+
+    def forward(self, seen: Tensor) -> Tensor:
+        index = seen[..., CELL].long() * self.features + seen[..., FEATURE].long()
+        amount = torch.log2(1.0 + seen[..., AMOUNT].float())
+        return (self.table[index] * amount.unsqueeze(-1)).sum(-2)
+
+
+def _exportable(policy: Policy, where: str) -> Policy:
+    """A copy whose parts are for one step."""
+    policy = copy.deepcopy(policy).eval().requires_grad_(False)
+    for trunk in filter(None, (policy.actor, policy.critic)):
+        if isinstance(trunk.memory, LSTM):
+            trunk.memory = OneStep(trunk.memory)  # type: ignore[assignment]
+        elif not isinstance(trunk.memory, NoMemory):
+            raise LudusError(
+                f"{where} has the memory {type(trunk.memory).__name__}, which ONNX export does not know: use none or lstm"
+            )
+        for name, encoder in trunk.seen.items():
+            if isinstance(encoder, TokenTable):
+                trunk.seen[name] = WholeTable(encoder)
+    return policy
+
+
+class Exported(nn.Module):
+    """What the file computes, with tensors by position: `inputs` and `outputs` name them."""
+
+    def __init__(self, policy: Policy, choices: Mapping[str, list[str]], where: str) -> None:
+        super().__init__()
+        self.policy = _exportable(policy, where)
+        space = policy.space
+        self.inputs = ["observation", *(f"seen_{name}" for name in policy.seen)]
+        self.inputs += ["action_mask"] if space.masked else []
+        self.inputs += ["state"] if policy.state_size else []
+        self.outputs = ["continuous", "mean", "log_std"] if space.continuous else []
+        self.outputs += ["pressed"] if space.binary else []
+        self.outputs += [f"choice_{name}" for name in choices]
+        self.outputs += ["value"] + (["next_state"] if policy.state_size else [])
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        given = dict(zip(self.inputs, tensors, strict=True))
+        observation = given["observation"].unsqueeze(0)
+        rows = observation.shape[1]
+        state = given.get("state", observation.new_zeros(rows, 0))
+        starts = torch.zeros(1, rows, dtype=torch.bool)
+        mask = given["action_mask"].unsqueeze(0) if "action_mask" in given else None
+        seen = {name: given[f"seen_{name}"].unsqueeze(0) for name in self.policy.seen}
+        output = self.policy(observation, state, starts, mask, seen)
+        d, space = output.distribution, self.policy.space
+        out = [torch.tanh(d.mean[0]), d.mean[0], d.log_std.expand(rows, -1) if d.log_std.ndim == 1 else d.log_std[0]]
+        out = out if space.continuous else []
+        if space.binary:
+            pressed = torch.sigmoid(d.key_logits[0])
+            out.append(pressed if d.key_mask is None else pressed * d.key_mask[0])
+        out += [log_probs[0].exp() for log_probs in d.choice_log_probs]
+        out.append(self.policy.real_value(output.value[0]))
+        return tuple(out) + ((output.state,) if self.policy.state_size else ())
+
+    def example(self, num_masked: int, rows: int = 2) -> tuple[Tensor, ...]:
+        """Inputs of the right shapes."""
+        shapes: dict[str, Tensor] = {"observation": torch.zeros(rows, self.policy.entries)}
+        for name, part in self.policy.seen.items():
+            shape = (part.height, part.width) if isinstance(part.kind, Tokens) else (part.frames, part.height, part.width)
+            shapes[f"seen_{name}"] = torch.zeros(rows, *shape, dtype=torch.uint8)
+        shapes["action_mask"] = torch.ones(rows, num_masked, dtype=torch.bool)
+        shapes["state"] = torch.zeros(rows, self.policy.state_size)
+        return tuple(shapes[name] for name in self.inputs)
+
+
+def export_policy(policy: Policy, layout: Mapping[str, Any], num_masked: int, path: Path, **about: Any) -> Path:
+    """Writes one policy. `about` goes into the file's metadata, with the names of all entries."""
+    if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnxscript") is None:
+        raise LudusError("export to ONNX needs the packages onnx and onnxscript: pip install 'ludus[onnx]'")
+    import onnx
+
+    model = Exported(policy, layout["action"]["choices"], str(path))
+    rows = torch.export.Dim("rows", min=1)
+    with _quiet():
+        program = torch.onnx.export(
+            model, model.example(num_masked), input_names=model.inputs, output_names=model.outputs,
+            dynamic_shapes=(tuple({0: rows} for _ in model.inputs),), dynamo=True, verbose=False,
+        )  # fmt: skip
+    assert program is not None
+    made = program.model_proto
+    facts = {"ludus": __version__, "observation": layout["observation"], "action": layout["action"], **about}
+    onnx.helper.set_model_props(made, {name: v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()})
+    onnx.checker.check_model(made)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(made, path)
+    return path
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter tells its developers a lot."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def export_run(reference: str, folder: Path | None = None) -> list[Path]:
+    """One file per role: RUN/export/ROLE.onnx."""
+    from ludus.training.load import load_policies
+    from ludus.training.run import Run, split_reference
+    from ludus.training.sources import layout_of
+
+    policies, layout = load_policies(reference)
+    where, _ = split_reference(reference)
+    config = Run(where).config()
+    config.device = "cpu"
+    num_masked = layout_of(config)[0].sizes["num_masked"]
+    target = folder if folder is not None else where / "export"
+    return [
+        export_policy(policy, layout, num_masked, target / f"{role}.onnx", role=role, step=layout["step"], game=config.game)
+        for role, policy in policies.items()
+    ]
