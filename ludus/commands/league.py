@@ -120,10 +120,8 @@ def show_payoff(payoff: dict[str, Any]) -> None:
         title = f"{role}: row against column, won{'+drawn' * drawn} in %, {payoff['episodes']} episodes; now: {payoff['step']:,}"
         headings = ["", "", *(numbers.get(column, column.removeprefix("bot:")) for column in across)]
         print_table(title, headings, [[numbers[n], n, *(percent(row.get(c), drawn) for c in across)] for n, row in table.items()])
-        old = payoff["forgetting"][role]
-        print_table(
-            f"Forgetting: {role} now against its old selves", ["opponent", "won", "95%"], [[n, *won(c)] for n, c in old.items()]
-        )
+        old = [[n, *won(c), f"{c['draw_rate']:.3f}"] for n, c in payoff["forgetting"][role].items()]
+        print_table(f"Forgetting: {role} now against its old selves", ["opponent", "won", "95%", "drawn"], old)
 
 
 def won(cell: dict[str, float]) -> list[str]:

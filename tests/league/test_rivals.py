@@ -126,6 +126,22 @@ def test_another_run_plays_and_its_own_newest_policy_is_itself(run, alone):
     assert copy["catch_rate"]["low"] <= itself["catch_rate"]["high"] and itself["catch_rate"]["low"] <= copy["catch_rate"]["high"]
 
 
+def test_a_game_of_roles_has_a_payoff_matrix_for_each(run):
+    from ludus.league.payoff import payoff
+
+    found = payoff(str(run), 2, 3)
+    steps = sorted(int(p.stem) for p in (run / "snapshots").iterdir())
+    policies = [f"snapshot:{steps[0]}", f"snapshot:{steps[-1]}", "now"]
+    for role, bot in (("chaser", "bot:flee"), ("runner", "bot:greedy")):
+        table = found["tables"][role]
+        assert list(table) == policies and all(list(row) == [*policies, "bot:still", "bot:random", bot] for row in table.values())
+        assert found["forgetting"][role] == {name: table["now"][name] for name in policies[:2]}
+        for cell in (cell for row in table.values() for cell in row.values()):
+            assert 0 <= cell["low"] <= cell["win_rate"] <= cell["high"] <= 1
+    caught_by_greedy = found["tables"]["runner"]["now"]["bot:greedy"]["loss_rate"]
+    assert caught_by_greedy >= found["tables"]["runner"]["now"]["bot:still"]["loss_rate"]
+
+
 def test_who_cannot_play_is_refused_with_the_reason(run, alone, folder):
     for opponent, words in {
         "snapshots": "has no snapshots: train with opponents from a pool",
