@@ -12,6 +12,7 @@ from typing import Any
 
 from ludus.curriculum.schedules import Scalar, parse
 from ludus.errors import LudusError, nearest
+from ludus.learn.rainbow_config import RainbowConfig, check_rainbow
 
 
 @dataclass(kw_only=True)
@@ -225,8 +226,11 @@ class Config:
     """Seed of everything."""
     device: str = "cpu"
     """cpu or cuda."""
+    algorithm: str = "ppo"
+    """ppo (settings in learn) or rainbow (settings in rainbow)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     learn: PPOConfig = field(default_factory=PPOConfig)
+    rainbow: RainbowConfig = field(default_factory=RainbowConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     league: LeagueConfig = field(default_factory=LeagueConfig)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
@@ -347,6 +351,8 @@ def resolve(config: Config) -> Config:
     if config.train.dtype is None:
         config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
     budget = config.train.total_agent_steps
+    if config.rainbow.epsilon_over is None:
+        config.rainbow.epsilon_over = max(1, budget // 10) if budget is not None else 300_000
     if config.league.snapshot_every is None:
         config.league.snapshot_every = max(1, (budget or 100_000_000) // 50)
     if config.eval.every_agent_steps is None and config.eval.every_seconds is None:
@@ -360,6 +366,24 @@ def resolve(config: Config) -> Config:
 def check(config: Config, role_rows: Mapping[str, int]) -> None:
     """Refuses what cannot work before anything is written. `role_rows`: agents of each role over all envs."""
     _check_counts(config)
+    if config.algorithm == "rainbow":
+        check_rainbow(config.rainbow, config.train.total_agent_steps, config.policy.memory)
+    else:
+        _check_ppo(config, role_rows)
+    _check_opponents(config)
+    budget = config.train.total_agent_steps
+    if budget is None and config.train.total_seconds is None:
+        raise LudusError("no budget is given: set train.total_agent_steps or train.total_seconds")
+    section = "rainbow" if config.algorithm == "rainbow" else "learn"
+    rollout = getattr(config, section).rollout * sum(role_rows.values())
+    if budget is not None and rollout > budget:
+        raise LudusError(
+            f"one rollout is {rollout:,} agent-steps but the whole budget is {budget:,}: there would be no update; "
+            f"lower {section}.rollout or envs, or raise train.total_agent_steps"
+        )
+
+
+def _check_ppo(config: Config, role_rows: Mapping[str, int]) -> None:
     learn = config.learn
     for role in learn.roles:
         if role not in role_rows:
@@ -393,6 +417,9 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
             what = f"{chunks} chunks of {bptt} steps" if bptt > 1 else f"a batch of {chunks} rows"
             choice = f"{below} or {above}" if above != below else f"{below}"
             raise LudusError(f"role {role}: {what} does not divide into {mine.minibatches} minibatches: use {choice}")
+
+
+def _check_opponents(config: Config) -> None:
     mixes = [stage.mix for stage in config.curriculum.stages] or [config.league.mix]
     if config.curriculum.stages and config.league.mix:
         raise LudusError("league.mix and curriculum.stages are both set: a stage brings its own mix; leave league.mix empty")
@@ -402,15 +429,6 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
         raise LudusError(f"{config.envs} envs do not divide into the blocks of {config.league.slots} slots: use a multiple")
     if config.eval.seed == config.seed:
         raise LudusError(f"eval.seed={config.eval.seed} is the seed that is trained on: use another")
-    budget = config.train.total_agent_steps
-    if budget is None and config.train.total_seconds is None:
-        raise LudusError("no budget is given: set train.total_agent_steps or train.total_seconds")
-    rollout = learn.rollout * sum(role_rows.values())
-    if budget is not None and rollout > budget:
-        raise LudusError(
-            f"one rollout is {rollout:,} agent-steps but the whole budget is {budget:,}: there would be no update; "
-            f"lower learn.rollout or envs, or raise train.total_agent_steps"
-        )
 
 
 def _check_counts(config: Config) -> None:
@@ -443,6 +461,7 @@ def _check_counts(config: Config) -> None:
         )
     for name, value, known in (
         ("device", config.device, ("cpu", "cuda")),
+        ("algorithm", config.algorithm, ("ppo", "rainbow")),
         ("policy.activation", config.policy.activation, ("tanh", "relu", "silu")),
         ("policy.memory", config.policy.memory, ("none", "lstm")),
         ("train.dtype", config.train.dtype, ("float32", "bfloat16", None)),

@@ -29,7 +29,8 @@ def audit_recipe(name: str) -> list[Finding]:
     settings = game.resolve(values_at(config, 1.0), preset)  # what a schedule ends with is what is learnt for good
     found: list[Finding] = []
     for role in game.roles:
-        gamma = max(parse(config.learn.for_role(role.name).gamma, "gamma").values)
+        learning = config.rainbow if config.algorithm == "rainbow" else config.learn.for_role(role.name)
+        gamma = max(parse(learning.gamma, "gamma").values)
         reward = reward_of(game, settings, role.name, gamma)
         if reward is not None:
             found += [dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)]

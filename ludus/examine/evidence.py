@@ -36,6 +36,8 @@ class Diagnostics:
         """Per module: gradient norm of the last update, weight norm, movement relative to the weights."""
         groups: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {}
         for n, p in policy.named_parameters():
+            if not p.requires_grad:  # an average of weights is not trained
+                continue
             gradient = p.grad if p.grad is not None else torch.zeros_like(p)
             groups.setdefault(n.rsplit(".", 1)[0], []).append((gradient, p, p - self._weights[name][n]))
         out: dict[str, float] = {}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from torch import Tensor, nn, optim
 
 from ludus.config import Config
+from ludus.policies.heads import action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 
@@ -27,8 +28,8 @@ class Evidence(NamedTuple):
 class Algorithm(Protocol):
     """An iteration is `collect`, then `learn`. All randomness comes from torch's generator, which the trainer seeds before."""
 
-    policies: dict[str, Policy]
-    """What acts for each role."""
+    policies: dict[str, Any]
+    """What acts for each role: a Policy, or what is called like one."""
     opponents: list[Player]
     """Frozen policies that act where `controller` says so."""
     rollout_steps: int
@@ -67,5 +68,16 @@ class Algorithm(Protocol):
 
 def make_algorithm(batch: Any, config: Config) -> Algorithm:
     from ludus.learn.ppo import PPO
+    from ludus.learn.rainbow import Rainbow
 
-    return PPO(batch, config)
+    return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
+
+
+def make_policy(layout: Any, config: Config) -> Any:
+    """The untrained policy of a role, as the config's algorithm has it."""
+    space = action_space(layout, config.policy.state_dependent_std)
+    if config.algorithm == "rainbow":
+        from ludus.policies.q_policy import QPolicy
+
+        return QPolicy(layout.observation, space, config.policy, config.rainbow, layout.seen)
+    return Policy(layout.observation, space, config.policy, layout.seen)

@@ -17,6 +17,11 @@ RECIPES = {
     "brawl": "ludus.recipes.brawl:brawl",
     "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
     "pursuit": "ludus.recipes.pursuit:pursuit",
+    "racing": "ludus.recipes.racing:racing",
+    "racing_dqn": "ludus.recipes.racing:racing_dqn",
+    "racing_lidar": "ludus.recipes.racing:racing_lidar",
+    "racing_seed_failing": "ludus.recipes.racing:racing_seed_failing",
+    "racing_seed_working": "ludus.recipes.racing:racing_seed_working",
 }
 
 

@@ -81,14 +81,16 @@ def _memory_path() -> Path:
 
 
 def _key(config: Config) -> str:
-    relevant = {k: v for k, v in flatten(config).items() if k.split(".")[0] in ("game", "envs", "policy", "learn")}
+    relevant = {
+        k: v for k, v in flatten(config).items() if k.split(".")[0] in ("game", "envs", "policy", "algorithm", "learn", "rainbow")
+    }
     text = json.dumps([relevant, cores(), platform.processor(), platform.node()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _time(config: Config, threads: int) -> float:
     """Seconds of a small iteration: the alternating loop, not the simulator alone."""
-    from ludus.learn.ppo import PPO
+    from ludus.learn.algorithm import make_algorithm
     from ludus.training.sources import make_batch
 
     steps = config.learn.bptt or 1
@@ -97,9 +99,10 @@ def _time(config: Config, threads: int) -> float:
         config, learn=replace(config.learn, rollout=steps, epochs=min(2, config.learn.epochs), minibatches=1, accumulate=1)
     )
     probe.learn.roles = {}
+    probe.rainbow = replace(config.rainbow, warm_up=0, rollout=config.rainbow.n_step + 2)
     set_threads(threads)
     batch = make_batch(config, config.envs, 0, threads=threads)
-    algorithm = PPO(batch, probe)
+    algorithm = make_algorithm(batch, probe)
 
     def iteration() -> float:
         start = time.perf_counter()

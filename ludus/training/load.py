@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ludus.errors import LudusError
-from ludus.policies.heads import action_space
+from ludus.learn.algorithm import make_policy
 from ludus.policies.policy import Policy
 from ludus.training import checkpoint
 from ludus.training.run import Run, split_reference
@@ -35,7 +35,7 @@ def make_policies(
     layout, _ = layout_of(config)
     policies = {}
     for seats in layout.seats:
-        policy = Policy(layout.observation, action_space(layout, config.policy.state_dependent_std), config.policy, layout.seen)
+        policy = make_policy(layout, config)
         mine = checkpoint.fit_layout(checkpoint.split(tensors, seats.role), saved_layout, layout.describe(), where)
         policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
         policies[seats.role] = policy.eval()

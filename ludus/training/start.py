@@ -15,13 +15,14 @@ from ludus.errors import LudusError, nearest
 from ludus.league.league import mixes
 from ludus.league.lineups import make_lineups, parse_mix
 from ludus.league.matchmaking import check_sampler
+from ludus.learn.rainbow_config import check_game
 from ludus.sim.episode import RANDOM
 from ludus.sim.program import controllers
 from ludus.training import devices
 from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
 from ludus.training.run import Run, write_atomically
-from ludus.training.sources import layout_of, role_rows
+from ludus.training.sources import find_game, layout_of, role_rows, values_at
 
 
 def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
@@ -57,6 +58,10 @@ def check_names(config: Config) -> None:
         raise LudusError(
             f"{config.game} has pictures or tokens, which join in the first hidden layer: give policy.hidden a layer"
         )
+    if config.algorithm == "rainbow":
+        settings = game.resolve(values_at(config, 0.0), find_game(config.game)[1]) if game is not None else None
+        longest = settings.params.get("max_steps") if settings is not None else None
+        check_game(config.rainbow, config.game, batch_layout, longest, config.envs)
     check_sampler(config.league.sampler)
     for mix in mixes(config):
         if mix and game is None:

@@ -1,0 +1,416 @@
+"""Rainbow with implicit quantiles: Q-learning from replayed transitions, every component a switch.
+
+From top to bottom: the losses, `Role` holds what one role learns with, `Rainbow.collect` plays, `Rainbow.learn` updates.
+The parts and their papers: n-step targets, double and dueling networks, prioritised replay, noisy weights (Hessel et al.
+2018 put them together), implicit quantiles (Dabney et al. 2018). Where this differs: many envs act between updates;
+actions are chosen by evenly spaced quantiles instead of random ones, so that playing is a function of the observation;
+one draw of weight noise serves all envs for a step; a running average of the weights plays outside training, because the
+greedy policy of the newest weights swings from one update to the next.
+
+Axes: R rows (env × agent of the role), B transitions, N and M quantiles of the learning and of the target network.
+Nothing here reads a tensor back to the host inside a rollout or an update: on CUDA both are graphs, captured once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ludus.config import Config, RainbowConfig
+from ludus.curriculum.schedules import parse
+from ludus.learn.actions import action_metrics
+from ludus.learn.algorithm import Evidence, Timed, make_policy
+from ludus.learn.feasible import feasible_values
+from ludus.learn.replay import GOES_ON, Replay, Sample
+from ludus.policies.player import Player
+from ludus.policies.q_policy import NoisyLinear, QPolicy, move
+from ludus.training.graphs import Graphs
+
+SAMPLE = 512  # rows for diagnostics
+SAVED_BYTES = 256_000_000  # a larger replay is no part of checkpoints
+SUMS = ("loss", "td_error", "q_mean", "grad_norm", "clipped_updates", "replay_age", "unusable_share")
+
+
+def huber(error: Tensor, kappa: float) -> Tensor:
+    """Half the square up to kappa, a line beyond."""
+    size = error.abs()
+    return torch.where(size <= kappa, 0.5 * error.square(), kappa * (size - 0.5 * kappa))
+
+
+def quantile_huber(error_bnm: Tensor, shares_bn: Tensor, kappa: float) -> Tensor:
+    """[B]: errors (target − estimate) above a quantile weigh its share, those below the rest; summed over N, mean over M."""
+    weight = (shares_bn.unsqueeze(-1) - (error_bnm < 0).float()).abs()
+    return (weight * huber(error_bnm, kappa) / kappa).mean(-1).sum(-1)
+
+
+def epsilon_at(c: RainbowConfig, steps: int, episodes: int) -> float:
+    """The share of random actions after so many agent-steps and episodes."""
+    at = steps if c.epsilon_unit == "steps" else episodes
+    if c.epsilon_off is not None and at >= c.epsilon_off:
+        return 0.0
+    assert c.epsilon_over is not None
+    return c.epsilon_from + (c.epsilon_to - c.epsilon_from) * min(1.0, at / c.epsilon_over)
+
+
+class Count(nn.Module):
+    """How far a role has come. Saved with the weights, so that a resumed or forked run explores as little as the old one did."""
+
+    iterations: Tensor
+    steps: Tensor
+    episodes: Tensor
+    updates: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("iterations", "steps", "episodes", "updates"):
+            self.register_buffer(name, torch.zeros((), dtype=torch.long))
+
+
+class Role:
+    """A role's networks, optimizer and replay."""
+
+    def __init__(self, name: str, agents: slice, batch: Any, config: Config) -> None:
+        self.name, self.agents, self.batch = name, agents, batch
+        self.config: RainbowConfig = config.rainbow
+        c, device = self.config, config.device
+        self.num_agents = agents.stop - agents.start
+        self.rows = batch.num_envs * self.num_agents
+        self.policy: QPolicy = make_policy(batch.layout, config).to(device)
+        self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
+        self.parameters = list(self.policy.online.parameters())
+        on_gpu = device == "cuda"
+        rate = torch.tensor(1e-3, device=device) if on_gpu else 1e-3  # in a graph the learning rate must live on the device
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=rate, eps=c.adam_epsilon, weight_decay=c.weight_decay, fused=True, capturable=on_gpu
+        )
+        masked = batch.layout.sizes["num_masked"] if self.policy.space.masked else 0
+        self.replay = Replay(
+            c.replay, self.rows, self.policy.entries, masked, self.policy.seen, n_step=c.n_step,
+            alpha=c.alpha if c.prioritised else None, device=device,
+        )  # fmt: skip
+        self.start = torch.ones(self.rows, dtype=torch.bool, device=device)
+        self.count = Count()
+        self.warm = False
+        self.last_updates = self.last_steps = 0
+        self.updates_per_iteration = c.rollout * self.rows * c.replay_ratio / c.batch
+        self.epsilon, self.gamma, self.beta = (torch.zeros((), device=device) for _ in range(3))
+        self.random_actions = torch.zeros((), device=device)
+        self.sums = torch.zeros(len(SUMS), device=device)
+        self.q_extremes = torch.zeros(2, device=device)
+        self.noisy = [layer for layer in self.policy.online.modules() if isinstance(layer, NoisyLinear)]
+
+    def tensors(self) -> list[Tensor]:
+        """Everything that an iteration changes and the next one needs."""
+        optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
+        modules = [t for m in (self.policy, self.target) for t in (*m.parameters(), *m.buffers())]
+        sums = [self.sums, self.q_extremes, self.random_actions]
+        return [*modules, *optimizer, self.start, *sums, *self.replay.tensors().values()]
+
+    def carried(self) -> dict[str, Tensor]:
+        """The replay, if it is small enough to be saved again and again; after a resume a larger one is filled anew."""
+        kept = self.replay.tensors() if self.replay.nbytes <= SAVED_BYTES else {}
+        return {"start": self.start, **{f"replay/{n}": t for n, t in kept.items()}}
+
+    def flat(self, name: str) -> Tensor:
+        """A batch array of this role's agents as [rows, …], env after env."""
+        return self.batch.tensor(name)[:, self.agents].flatten(0, 1)
+
+    # -- playing -------------------------------------------------------------------------------------------------------
+
+    def act(self) -> Tensor:
+        """Observes, chooses (at random with probability epsilon), and writes the action into the batch."""
+        mask = self.flat("action_mask") if self.policy.space.masked else None
+        observation = self.flat("observation")
+        pictures = {name: self.flat(f"seen_{name}") for name in self.policy.seen}
+        seen = self.replay.observe(observation, mask, pictures, self.start)
+        self.policy.online.draw_noise()
+        allowed = mask.unsqueeze(0) if mask is not None else None
+        q = self.policy.q_values(observation.unsqueeze(0), allowed, seen)[0]
+        anything = self.policy.allowed(torch.rand_like(q), mask).argmax(-1)
+        at_random = torch.rand(self.rows, device=q.device) < self.epsilon
+        action = torch.where(at_random, anything, q.argmax(-1))
+        self.random_actions += at_random.float().mean() / self.config.rollout
+        self.batch.tensor("choices")[:, self.agents] = action.view(self.batch.num_envs, self.num_agents, 1).int()
+        return action
+
+    def see(self, action: Tensor) -> None:
+        """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
+        valid = self.flat("valid") & (self.flat("controller") == 0)
+        reward = self.flat("reward") * self.config.reward_scale
+        self.replay.add(action, reward, valid, self.flat("agent_terminated"), self.flat("agent_truncated"))
+        self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def set_schedules(self, share: float) -> float:
+        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns the learning rate."""
+        c = self.config
+        self.gamma.fill_(parse(c.gamma)(share))
+        self.beta.fill_(parse(c.beta)(share))
+        rate = parse(c.learning_rate)(share)
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        return rate
+
+    def updates_due(self) -> int:
+        """Whole updates of this iteration: none before the warm-up is over; fractions wait for a later one."""
+        done = int(self.count.iterations)
+        self.count.iterations += 1
+        if not self.warm:
+            need = max(self.config.warm_up, self.config.batch, (self.config.n_step + 1) * self.rows)
+            self.warm = min(int(self.replay.head), self.replay.length) * self.rows >= need
+        return int((done + 1) * self.updates_per_iteration) - int(done * self.updates_per_iteration) if self.warm else 0
+
+
+class Rainbow:
+    """Plays with the batch and learns from what it replays, one iteration at a time."""
+
+    def __init__(self, batch: Any, config: Config) -> None:
+        self.batch, self.config, self.c = batch, config, config.rainbow
+        self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.policies = {name: role.policy for name, role in self.roles.items()}
+        self.feasible = {name: feasible_values(batch, name, max(parse(self.c.gamma).values)) for name in self.roles}
+        self.rollout_steps = self.c.rollout
+        self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
+        self.on_gpu = config.device == "cuda"
+        self.graphs = Graphs(self.tensors) if self.on_gpu else None
+
+    def tensors(self) -> list[Tensor]:
+        """What trying an iteration out would change."""
+        memories = [opponent.state for opponent in self.opponents]
+        return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
+
+    def run(self, name: str, function: Callable[[], None]) -> None:
+        """Runs a part of the iteration; on CUDA as a graph."""
+        if self.graphs is None:
+            function()
+        else:
+            self.graphs.run(name, function)
+
+    def precision(self) -> contextlib.AbstractContextManager:
+        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates inside a graph."""
+        if self.config.train.dtype == "bfloat16":
+            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
+        return contextlib.nullcontext()
+
+    # -- what the trainer asks for -------------------------------------------------------------------------------------
+
+    def learned_steps(self) -> int:
+        return sum(role.last_steps for role in self.roles.values())
+
+    def updates(self) -> int:
+        return sum(role.last_updates for role in self.roles.values())
+
+    def action_metrics(self) -> dict[str, float]:
+        out: dict[str, float] = {}
+        for name, role in self.roles.items():
+            recent = role.replay.recent(self.c.rollout)
+            choices, valid = role.replay.action[recent].unsqueeze(-1), role.replay.valid[recent]
+            nothing = torch.zeros(*valid.shape, 0, device=valid.device)
+            out |= action_metrics(self.batch.layout, name, nothing, nothing, choices, valid)
+        return out
+
+    def buffer_bytes(self) -> int:
+        return sum(role.replay.nbytes for role in self.roles.values())
+
+    def modules(self) -> dict[str, nn.Module]:
+        parts = {"target": lambda role: role.target, "count": lambda role: role.count}
+        return {f"{name}/{part}": of(role) for name, role in self.roles.items() for part, of in parts.items()}
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        return {name: role.optimizer for name, role in self.roles.items()}
+
+    def carried(self) -> dict[str, Tensor]:
+        return {f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()}
+
+    def evidence(self, name: str) -> Evidence:
+        """Some rows of the last step, and the observations and rewards of the last rollout."""
+        role = self.roles[name]
+        r, count = role.replay, min(SAMPLE, role.rows)
+        recent = r.recent(self.c.rollout)
+        observed, valid = r.observation[recent], r.valid[recent]
+        mask = r.mask[recent[-1:], :count] if role.policy.space.masked else None
+        rows = r.every_row[:count]
+        return Evidence(
+            inputs=(
+                observed[-1:, :count], role.policy.initial_state(count), role.start[:count].unsqueeze(0), mask,
+                r.stacks((r.head - 1).expand(count), rows),
+            ),
+            observation=observed[valid] if bool(valid.any()) else observed.flatten(0, 1),
+            suspects={"observation": observed, "reward": r.reward[recent]},
+        )  # fmt: skip
+
+    # -- playing -------------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def collect(self, timed: Timed) -> None:
+        """One rollout. `timed(phase)` is a context that measures."""
+        for role in self.roles.values():
+            role.policy.train()
+            role.epsilon.fill_(epsilon_at(self.c, int(role.count.steps), int(role.count.episodes)))
+        if self.on_gpu:
+            with timed("rollout"):
+                self.run("rollout", lambda: self.play(lambda phase: contextlib.nullcontext()))
+        else:
+            self.play(timed)
+
+    def play(self, timed: Timed) -> None:
+        for role in self.roles.values():
+            role.random_actions.zero_()
+        for _ in range(self.c.rollout):
+            with timed("act"), self.precision():
+                actions = {name: role.act() for name, role in self.roles.items()}
+                for opponent in self.opponents:
+                    opponent.act()
+            with timed("simulate"):
+                self.batch.step()
+            with timed("act"):
+                for name, role in self.roles.items():
+                    role.see(actions[name])
+        with timed("act"):
+            for role in self.roles.values():
+                role.replay.admit(self.c.rollout)
+
+    # -- learning ------------------------------------------------------------------------------------------------------
+
+    def learn(self, share: float) -> dict[str, float]:
+        """Updates every role from its replay. `share`: how much of the budget is spent, for schedules."""
+        metrics: dict[str, float] = {}
+        for role in self.roles.values():
+            metrics |= {f"rainbow/{role.name}/{key}": value for key, value in self.learn_role(role, share).items()}
+        return metrics
+
+    def learn_role(self, role: Role, share: float) -> dict[str, float]:
+        rate = role.set_schedules(share)
+        role.policy.train()
+        role.sums.zero_()
+        role.q_extremes.copy_(torch.tensor([float("inf"), -float("inf")]))
+        role.last_updates = role.updates_due()
+        for _ in range(role.last_updates):
+            self.run(f"update {role.name}", lambda: self.update(role))
+            role.count.updates += 1
+            if int(role.count.updates) % self.c.target_every == 0:
+                self.run(f"target {role.name}", lambda: move(role.target, role.policy.online, self.c.target_tau))
+        self.run(f"finish {role.name}", lambda: self.finish(role))
+        return {**self.metrics(role), "lr": rate}
+
+    def update(self, role: Role) -> None:
+        """One update from one sample of the replay."""
+        c = self.c
+        with torch.no_grad():
+            sample = role.replay.sample(c.batch, role.gamma, role.beta)
+            role.policy.online.draw_noise()
+            role.target.draw_noise()
+            with self.precision():
+                target = self.targets(role, sample)
+        role.optimizer.zero_grad()
+        with self.precision():
+            estimate, shares = self.estimates(role, sample)
+        error = target.unsqueeze(1) - estimate.unsqueeze(2)  # [B, N, M]
+        each = quantile_huber(error, shares, c.kappa) if shares is not None else huber(error, c.kappa).flatten(1).sum(1)
+        usable = sample.usable.float()
+        total = usable.sum().clamp(min=1.0)
+        loss = (each * sample.weight).sum() / total
+        loss.backward()
+        limit = c.max_grad_norm
+        norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
+        role.optimizer.step()
+        role.policy.follow(c.average)
+        with torch.no_grad():
+            td = error.abs().mean((1, 2))
+            role.replay.set_priority(sample, td)
+            self.note(role, sample, loss, td, estimate.mean(1), norm)
+
+    def targets(self, role: Role, sample: Sample) -> Tensor:
+        """[B, M]: the reward of n steps, and the value of the action that would be taken then."""
+        policy, target = role.policy, role.target
+        x = policy.prepared(sample.following)
+        features = target.features(x, sample.following_seen)[0]
+        if self.c.double:
+            q = policy.online.expectation(policy.online.features(x, sample.following_seen)[0])
+        else:
+            q = target.expectation(features)
+        mask = sample.following_mask[0] if sample.following_mask is not None else None
+        best = policy.allowed(q, mask).argmax(-1)
+        shares = torch.rand(len(best), self.c.target_quantiles, device=q.device) if self.c.iqn else None
+        following = chosen(target.values(features, shares), best)
+        return sample.earned.unsqueeze(1) + sample.discount.unsqueeze(1) * following
+
+    def estimates(self, role: Role, sample: Sample) -> tuple[Tensor, Tensor | None]:
+        """[B, N] values of the actions that were taken, at random shares [B, N]; one value and no shares without quantiles."""
+        online = role.policy.online
+        features = online.features(role.policy.prepared(sample.observation), sample.seen, learning=True)[0]
+        shares = torch.rand(len(sample.action), self.c.quantiles, device=features.device) if self.c.iqn else None
+        return chosen(online.values(features, shares), sample.action), shares
+
+    def note(self, role: Role, sample: Sample, loss: Tensor, td: Tensor, q: Tensor, norm: Tensor) -> None:
+        """Adds an update to the metrics of its iteration; values and errors in units of reward."""
+        usable = sample.usable.float()
+        share, limit = usable / usable.sum().clamp(min=1.0), self.c.max_grad_norm
+        q = q / self.c.reward_scale
+        clipped = (norm > limit).float() if limit > 0 else torch.zeros_like(norm)
+        values = {
+            "loss": loss, "td_error": (td * share).sum() / self.c.reward_scale, "q_mean": (q * share).sum(), "grad_norm": norm,
+            "clipped_updates": clipped, "replay_age": (sample.age * share).sum(), "unusable_share": 1 - usable.mean(),
+        }  # fmt: skip
+        role.sums += torch.stack([values[name] for name in SUMS])
+        low = torch.where(sample.usable, q, float("inf")).amin()
+        high = torch.where(sample.usable, q, -float("inf")).amax()
+        role.q_extremes.copy_(torch.stack([torch.minimum(role.q_extremes[0], low), torch.maximum(role.q_extremes[1], high)]))
+
+    @torch.no_grad()
+    def finish(self, role: Role) -> None:
+        """Observation statistics move only now: the same ones were used in all updates of the iteration."""
+        if role.policy.normalise_observation:
+            recent = role.replay.recent(self.c.rollout)
+            x = nn.functional.pad(role.replay.observation[recent], (0, role.policy.inputs - role.policy.entries))
+            role.policy.observation_norm.update(x.flatten(0, 1), role.replay.valid[recent].flatten())
+
+    @torch.no_grad()
+    def metrics(self, role: Role) -> dict[str, float]:
+        """Reads everything at once; counts what was collected."""
+        r, updates = role.replay, role.last_updates
+        recent = r.recent(self.c.rollout)
+        valid = r.valid[recent]
+        distance = [(a - b).square().sum() for a, b in zip(role.parameters, role.target.parameters(), strict=True)]
+        size = [p.square().sum() for p in role.parameters]
+        values = {
+            "steps": valid.sum(), "episodes": (valid & (r.end[recent] != GOES_ON)).sum(),
+            "random_action_share": role.random_actions, "replay_size": r.head.clamp(max=r.length) * role.rows,
+            "target_distance": (torch.stack(distance).sum() / torch.stack(size).sum()).sqrt(),
+            "q_min": role.q_extremes[0], "q_max": role.q_extremes[1], **dict(zip(SUMS, role.sums, strict=True)),
+        }  # fmt: skip
+        if role.noisy:
+            values["noise_scale"] = torch.stack([layer.weight_noise.abs().mean() for layer in role.noisy]).mean()
+        if r.tree is not None:
+            there = (r.tree.priority > 0).float()
+            mean = r.tree.total / there.sum().clamp(min=1.0)
+            spread = ((r.tree.priority - mean).square() * there).sum() / there.sum().clamp(min=1.0)
+            values |= {"priority_spread": spread.sqrt() / mean.clamp(min=1e-9), "beta": role.beta}
+        out = dict(zip(values, torch.stack([v.double() for v in values.values()]).tolist(), strict=True))
+        role.last_steps = int(out.pop("steps"))
+        role.count.steps += role.last_steps
+        role.count.episodes += int(out.pop("episodes"))
+        for name in (*SUMS, "q_min", "q_max"):
+            if not updates:
+                del out[name]  # nothing was learned: there is no loss, rather than one of 0
+            elif name in SUMS:
+                out[name] /= updates
+        feasible = self.feasible[role.name]
+        if feasible is not None:
+            out |= {"q_feasible_low": feasible[0], "q_feasible_high": feasible[1]}
+        return {**out, "epsilon": float(role.epsilon)}
+
+
+def chosen(values_bna: Tensor, action_b: Tensor) -> Tensor:
+    """[B, N]: the values of one action each."""
+    index = action_b.view(-1, 1, 1).expand(-1, values_bna.shape[1], 1)
+    return values_bna.gather(2, index).squeeze(2)

@@ -1,0 +1,73 @@
+"""Racing by Rainbow: from lidar on a CPU, from the camera on a GPU, and the pair of settings that the clinic compares."""
+
+from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig
+
+
+def racing_lidar() -> Config:
+    """Finishes nearly all tracks it has not seen, within ten minutes on two cores."""
+    return Config(
+        game="racing_lidar",
+        envs=128,
+        algorithm="rainbow",
+        # the game's own scaling is good: distances and speeds are between 0 and 1
+        policy=PolicyConfig(hidden=(64,), activation="relu", normalise_observation=False),
+        rainbow=RainbowConfig(epsilon_over=300_000),
+        train=TrainConfig(total_seconds=600.0),
+        eval=EvalConfig(episodes=64, every_seconds=60.0, against=("self",), greedy=False),
+        checkpoint=CheckpointConfig(best_metric="eval/self/finish"),
+    )
+
+
+def racing() -> Config:
+    """From the camera: 256 hidden units and many more envs, for a GPU."""
+    config = racing_lidar()
+    config.game, config.envs, config.device = "racing", 1024, "cuda"
+    config.policy.hidden = (256,)
+    config.rainbow = RainbowConfig(
+        batch=1024, replay=1_000_000, warm_up=50_000, stream=128, cosines=64, epsilon_over=2_000_000, learning_rate="1e-3 -> 1e-4"
+    )
+    config.train.total_seconds = 420.0
+    return config
+
+
+def racing_dqn() -> Config:
+    """Plain DQN on the oval: as little as can learn, to isolate a fault."""
+    config = racing_lidar()
+    config.game = "racing_lidar:oval"
+    config.rainbow = RainbowConfig(
+        double=False, dueling=False, iqn=False, n_step=1, average=0.0, replay=100_000, epsilon_over=100_000
+    )
+    config.train.total_seconds = 180.0
+    return config
+
+
+def _seed(config: Config) -> Config:
+    """What both runs of the original had in common, on lidar and with fewer envs, so that the pair runs in minutes."""
+    config.envs = 32
+    config.policy.hidden = (128,)
+    config.train = TrainConfig(total_seconds=300.0)
+    return config
+
+
+def racing_seed_working() -> Config:
+    """The settings that learned: hard target updates, a constant learning rate, epsilon by steps."""
+    config = _seed(racing_lidar())
+    config.rainbow = RainbowConfig(
+        learning_rate=1e-4, gamma=0.997, batch=32, replay=100_000, max_grad_norm=100.0, prioritised=True, alpha=0.6,
+        beta="0.4 -> 1 @ 0.1", noisy=True, noise=0.5, cosines=64, stream=128, batch_norm=True, n_step=1, reward_scale=1.0,
+        target_every=1_500, epsilon_from=1.0, epsilon_to=0.01, epsilon_over=100_000, epsilon_off=1_000_000, average=0.0,
+    )  # fmt: skip
+    return config
+
+
+def racing_seed_failing() -> Config:
+    """The settings that collapsed: soft target updates, a cosine of a high learning rate, epsilon by episodes, and two changes
+    of the game (the last actions as input, a bonus of up to 500 at the finish)."""
+    config = racing_seed_working()
+    config.game = "racing_lidar:seed_failing"
+    config.policy.hidden = (256,)
+    config.rainbow.learning_rate = "cosine 1e-3 -> 5e-5"
+    config.rainbow.target_every, config.rainbow.target_tau = 1, 0.002
+    config.rainbow.epsilon_from, config.rainbow.epsilon_unit = 0.9, "episodes"
+    config.rainbow.epsilon_over, config.rainbow.epsilon_off = 1_000, 5_000
+    return config
