@@ -130,7 +130,7 @@ class EvalConfig:
     episodes: int = 64
     """Episodes per opponent."""
     against: tuple[str, ...] = ("self", "bots")
-    """Opponents: self, bots (all of them), bot:NAME."""
+    """Opponents: self, bots (all of them), bot:NAME, snapshots (a few, evenly over the pool)."""
     seed: int = 1_000_003
     """Seed of the evaluation envs."""
     greedy: bool = True

@@ -216,7 +216,10 @@ class Trainer:
         for against in against_list(self.batch.controllers, e.against, single):
             for greedy in (False, True) if e.greedy else (False,):
                 keep = self.replay_keeper(against) if store and not greedy else None
-                metrics = evaluate(self.make_evaluation_batch, policies, against, e.episodes, e.seed, greedy, keep)
+                if against == "snapshots" and self.league is not None:
+                    metrics = self.league.evaluate(self.make_evaluation_batch, e.episodes, e.seed, greedy)
+                else:
+                    metrics = evaluate(self.make_evaluation_batch, policies, against, e.episodes, e.seed, greedy, keep)
                 for name, value in metrics.items():
                     if greedy:
                         record[f"eval/{against}/{name}_greedy"] = value["mean"]
@@ -272,7 +275,8 @@ class Trainer:
         metric wherever it was evaluated; else the first number."""
         evaluated = [n for n in record if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy"))]
         goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics]
-        others = [n for n in goals if not n.startswith("eval/self")]
+        # opponents that get better with the policy say nothing about it
+        others = [n for n in goals if not n.startswith(("eval/self", "eval/snapshots"))]
         strong = [n for n in others if not n.startswith(("eval/bot:random", "eval/bot:still"))]
         return strong or others or goals[:1] or evaluated[:1]
 

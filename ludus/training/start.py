@@ -43,7 +43,10 @@ def check_names(config: Config) -> None:
     batch_layout, game = layout_of(config)
     bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
     for against in config.eval.against:
-        if against not in ("self", "bots"):
+        if against == "snapshots":
+            if not any("pool" in parse_mix(mix) for mix in mixes(config)):
+                raise LudusError("eval.against has snapshots, but none are taken: add pool to league.mix")
+        elif against not in ("self", "bots"):
             seatings(batch_layout, bots, against)
     for key in OF_ACTIONS:
         for entry in getattr(config.policy, key):

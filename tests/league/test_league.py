@@ -95,6 +95,16 @@ def test_a_trainer_measures_itself_against_a_few_of_its_snapshots(tmp_path):
     assert all(torch.equal(before[n], t) for n, t in trainer.league.policies["chaser"].state_dict().items())
 
 
+def test_evaluations_in_training_play_snapshots_where_asked(tmp_path):
+    asked = config(steps=6000)
+    asked.eval.against, asked.eval.greedy = ("snapshots",), False
+    last = ludus.train(asked, run=tmp_path / "run", quiet=True).metrics()[-1]
+    assert last["eval/snapshots/chaser/win_rate_low"] <= last["eval/snapshots/chaser/win_rate"]
+    asked.league.mix = "self 1"
+    with pytest.raises(LudusError, match="none are taken: add pool"):
+        prepare(asked)
+
+
 def test_opponents_rows_are_not_learned_from(tmp_path):
     trainer = made(tmp_path, mix="bot:flee 1")
     for _ in range(4):
