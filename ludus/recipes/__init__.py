@@ -16,6 +16,8 @@ RECIPES = {
     "arena_small": "ludus.recipes.arena:arena_small",
     "brawl": "ludus.recipes.brawl:brawl",
     "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
+    "mechs": "ludus.recipes.mechs:mechs",
+    "mechs_2v2": "ludus.recipes.mechs:mechs_2v2",
     "pursuit": "ludus.recipes.pursuit:pursuit",
     "racing": "ludus.recipes.racing:racing",
     "racing_dqn": "ludus.recipes.racing:racing_dqn",

@@ -1,0 +1,47 @@
+"""Mechs: one recurrent policy shared by all of a team, against itself, its past and the bots."""
+
+from ludus.config import CheckpointConfig, Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
+
+
+def mechs_2v2() -> Config:
+    """Two against two on a small map: minutes on a CPU."""
+    return Config(
+        game="mechs:small",
+        envs=256,
+        policy=PolicyConfig(
+            hidden=(128,),
+            memory="lstm",
+            memory_size=128,
+            separate_value=False,
+            normalise_observation=False,
+            initial_log_std=-0.5,
+            initial_log_std_of={"turn": -1.0},
+            initial_mean_of={"forward": 0.5},
+            initial_key_logit=-1.0,
+        ),
+        learn=PPOConfig(
+            gamma=0.99,
+            gae_lambda=0.95,
+            learning_rate="1e-3 -> 1e-4",
+            entropy=0.001,
+            rollout=32,
+            bptt=16,
+            epochs=2,
+            minibatches=8,
+            reward_scale=0.1,
+        ),
+        league=LeagueConfig(mix="self 40, pool 10, bot:objective 35, bot:random 15"),
+        train=TrainConfig(total_seconds=1200.0),
+        eval=EvalConfig(episodes=64, every_seconds=240.0, greedy=False, against=("bot:objective", "bot:hunter", "bot:random")),
+        checkpoint=CheckpointConfig(best_metric="eval/bot:objective/win"),
+    )
+
+
+def mechs() -> Config:
+    """Ten against ten on the whole map, for a GPU."""
+    config = mechs_2v2()
+    config.game = "mechs"
+    config.envs = 1024
+    config.learn.minibatches = 16
+    config.train = TrainConfig(total_seconds=420.0)
+    return config
