@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.envs.codec import Codec
+from ludus.envs.gate import Gate
 from ludus.envs.guests import Guests, agents_of, gives_masks, invite, make_env
 from ludus.envs.layout import ForeignLayout, codecs_of
-from ludus.envs.processes import Processes, SharedArrays
+from ludus.envs.processes import Processes, Shapes, SharedArrays, memory_mb
+from ludus.envs.remote import RemoteHost
 from ludus.errors import LudusError, nearest
 from ludus.sim.episode import RANDOM
+from ludus.training import devices
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +33,8 @@ EXCHANGE_SECONDS = 3e-4
 WORTH_IT = 1.3  # how much faster workers must promise to be
 PROBE_STEPS, PROBE_SECONDS = 200, 0.05
 
+devices.measured_elsewhere["memory/workers_mb"] = memory_mb
+
 
 class ForeignBatch:
     """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster."""
@@ -38,29 +43,47 @@ class ForeignBatch:
         self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None, **limits: float
     ) -> None:
         if device != "cpu":
-            raise LudusError(f"{source} is a Python env and runs on the CPU: use --device cpu")
+            raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
         self.source, self.num_envs, self.device, self.seed = source, num_envs, device, seed
-        env = make_env(source)
-        masked = gives_masks(source, env, int(self._seeds()[0]))
-        codecs = codecs_of(env, masked=masked)
-        self.layout = ForeignLayout(source, agents_of(env), codecs)
+        self.layout: ForeignLayout
+        self.arrays: dict[str, np.ndarray]
+        self.host: Guests | Processes | RemoteHost
+        if source.startswith("remote:"):
+            self._reach(source.removeprefix("remote:"), limits)
+        else:
+            self._make(workers, limits)
+        weakref.finalize(self, self.host.close)
         roles = [SimpleNamespace(name=s.role, teams=1) for s in self.layout.seats]
         self.game = SimpleNamespace(name=source, params={}, goal_metrics={}, roles=roles, bots={})
         self.controllers = {s.role: {"random": RANDOM} for s in self.layout.seats}
-        if workers is None:
-            workers = choose_workers(step_seconds(source, self.layout, codecs, env), num_envs)
-        shapes = self.layout.shapes(num_envs)
-        if workers:
-            shared = SharedArrays(shapes)
-            self.arrays: dict[str, np.ndarray] = shared.arrays
-            env.close()
-            self.host: Guests | Processes = Processes(source, num_envs, workers, masked, shapes, shared, **limits)
-        else:
-            self.arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
-            self.host = Guests(source, 0, num_envs, codecs, self.arrays, env)
-        weakref.finalize(self, self.host.close)
         self._add_bookkeeping()
         self.step()
+
+    def _make(self, workers: int | None, limits: Mapping[str, float]) -> None:
+        """Envs in this process, or in workers."""
+        env = make_env(self.source)
+        masked = gives_masks(self.source, env, int(self._seeds()[0]))
+        codecs = codecs_of(env, masked=masked)
+        self.layout = ForeignLayout(self.source, agents_of(env), codecs)
+        if workers is None:
+            workers = choose_workers(step_seconds(self.source, self.layout, codecs, env), self.num_envs)
+        shapes = self.layout.shapes(self.num_envs)
+        if workers:
+            env.close()
+            shared = SharedArrays(shapes)
+            self.arrays = shared.arrays
+            self.host = Processes(self.source, self.num_envs, workers, masked, shapes, shared, **limits)
+        else:
+            self.arrays = zeros(shapes)
+            self.host = Guests(self.source, 0, self.num_envs, codecs, self.arrays, env)
+
+    def _reach(self, address: str, limits: Mapping[str, float]) -> None:
+        """Envs elsewhere."""
+        gate = Gate.at(address)
+        hello = gate.layout()
+        self.layout = ForeignLayout(self.source, list(hello.agents), [hello] * len(hello.agents))
+        self.arrays = zeros(self.layout.shapes(self.num_envs))
+        self.host = RemoteHost(gate, self.num_envs, self.arrays, **limits)
 
     def _add_bookkeeping(self) -> None:
         envs, rows = self.num_envs, (self.num_envs, self.layout.num_agents)
@@ -92,8 +115,7 @@ class ForeignBatch:
         a["resetting"][...] = a["finished"]
         going = ~a["finished"][:, None]
         a["was_alive"][...] = a["alive"] & going
-        a["valid"][...] = a["was_alive"]
-        for name in ("reward", "terminated", "truncated"):
+        for name in ("reward", "terminated", "truncated", "lost"):
             a[name][...] = 0
         if a["finished"].any():
             for name in ("episode_return", "episode_length"):
@@ -101,16 +123,17 @@ class ForeignBatch:
         self.host.step()
         a["seeds"][a["resetting"]] = -1  # later episodes go on with the env's own randomness
         was = a["was_alive"]
+        np.logical_and(was, ~a["lost"][:, None], out=a["valid"])
         np.logical_and(a["terminated"], was, out=a["agent_terminated"])
         np.logical_and(a["truncated"] & ~a["terminated"], was, out=a["agent_truncated"])
         a["episode_return"] += a["reward"] * was
         a["episode_length"] += was
         a["term_totals"][..., 0] = a["episode_return"]
         np.logical_not(a["alive"].any(1), out=a["finished"])
-        a["counted"][...] = a["finished"]
-        self._valid_steps += int(was.sum())
-        if a["finished"].any():
-            over = a["finished"]
+        a["counted"][...] = a["finished"] & was.any(1) & ~a["lost"]
+        self._valid_steps += int(a["valid"].sum())
+        if a["counted"].any():
+            over = a["counted"]
             self._episodes.append((a["episode_return"][over], a["episode_length"][over], a["agent_truncated"][over]))
 
     # -- what the trainer asks of a batch ------------------------------------------------------------------------------
@@ -174,9 +197,13 @@ class ForeignBatch:
         self.step()
 
 
+def zeros(shapes: Shapes) -> dict[str, np.ndarray]:
+    return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
+
+
 def step_seconds(source: str, layout: ForeignLayout, codecs: list[Codec], env: Any) -> float:
     """Seconds of a step with random actions, resets included. (Its first episode in the batch is seeded anew.)"""
-    arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in layout.shapes(1).items()}
+    arrays = zeros(layout.shapes(1))
     arrays["controller"][...], arrays["action_mask"][...], arrays["resetting"][...] = RANDOM, True, True
     guest = invite(source, env, 0, codecs, arrays)
     begin, steps = time.perf_counter(), 0
@@ -189,8 +216,6 @@ def step_seconds(source: str, layout: ForeignLayout, codecs: list[Codec], env: A
 
 def choose_workers(seconds: float, num_envs: int) -> int:
     """Processes to step `num_envs` envs with, each step taking so long; 0 where one process alone is about as fast."""
-    from ludus.training.devices import cores
-
-    workers = min(cores(), num_envs)
+    workers = min(devices.cores(), num_envs)
     alone, shared = seconds * num_envs, EXCHANGE_SECONDS + seconds * -(-num_envs // max(1, workers))
     return workers if workers > 1 and alone > WORTH_IT * shared else 0

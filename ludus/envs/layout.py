@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ludus.envs.codec import Codec
 from ludus.envs.guests import agents_of, spaces_of
+from ludus.envs.wire import Hello
 from ludus.errors import LudusError
 from ludus.sim.layout import Seats
 
@@ -22,7 +24,7 @@ class ForeignLayout:
     All agents must have the same actions: a batch has one layout.
     """
 
-    def __init__(self, source: str, agents: list[str], codecs: list[Codec]) -> None:
+    def __init__(self, source: str, agents: list[str], codecs: Sequence[Codec | Hello]) -> None:
         roles = [re.sub(r"_?\d+$", "", agent) or agent for agent in agents]
         self.seats: list[Seats] = []
         for role in dict.fromkeys(roles):
@@ -89,6 +91,7 @@ class ForeignLayout:
             "truncated": ("bool", rows),
             "episode_length": ("int32", rows),
             "resetting": ("bool", (num_envs,)),
+            "lost": ("bool", (num_envs,)),  # the env went away in the middle of the episode
             "busy_with": ("int32", (num_envs,)),  # at the first env of a process: the env that it is stepping
             "seeds": ("int64", (num_envs,)),
         }

@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ludus.errors import LudusError
+from ludus.training.metrics import resident_mb
 
 GO, DONE, FAILED = b"g", b"d", b"f"
 MOST_TEXT = 4000  # of an error: a pipe takes it in one piece
@@ -88,6 +90,15 @@ class Worker:
             self.process.wait()
 
 
+_running: weakref.WeakSet[Processes] = weakref.WeakSet()
+
+
+def memory_mb() -> float | None:
+    """Resident memory of all workers of this process."""
+    workers = [worker for host in list(_running) for worker in host.workers]
+    return sum(resident_mb(worker.process.pid) for worker in workers) if workers else None
+
+
 class Processes:
     """Envs split over workers. Stands in for `Guests`."""
 
@@ -98,11 +109,11 @@ class Processes:
         self.source, self.arrays, self.step_seconds = source, shared.arrays, step_seconds
         ends = [num_envs * (k + 1) // workers for k in range(workers)]
         self.workers: list[Worker] = []
-        self._ready: dict[int, bytes] = {}
         try:
             for first, last in zip([0, *ends], ends, strict=False):
                 self.workers.append(Worker(source, first, last, masked, shapes, shared.descriptor))
             self._await(start_seconds, "start")
+            _running.add(self)
         except BaseException:
             self.close(0.0)
             raise

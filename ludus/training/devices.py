@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -114,10 +115,15 @@ def _time(config: Config, threads: int) -> float:
     return min(iteration() for _ in range(3))
 
 
+measured_elsewhere: dict[str, Callable[[], float | None]] = {}
+"""Memory of what plays outside this process, by metric: workers and remote envs add themselves."""
+
+
 def memory(device: str) -> dict[str, float]:
     from ludus.training.metrics import resident_mb
 
     out: dict[str, float] = {"memory/resident_mb": resident_mb()}
+    out |= {name: used for name, measure in measured_elsewhere.items() if (used := measure()) is not None}
     if device == "cuda":
         import torch
 

@@ -23,6 +23,8 @@ TABLE: dict[str, tuple[str, str]] = {
     ),
     "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
     "memory/resident_mb": ("MB", "resident memory of the process"),
+    "memory/workers_mb": ("MB", "resident memory of the processes that step foreign envs"),
+    "memory/client_mb": ("MB", "memory of remote envs, as they report it"),
     "memory/buffer_mb": ("MB", "rollout buffers"),
     "memory/gpu_allocated_mb": ("MB", "GPU memory in use"),
     "memory/gpu_reserved_mb": ("MB", "GPU memory held"),
@@ -136,9 +138,9 @@ class Window:
         return (count - before) / (now - then) if now > then else 0.0
 
 
-def resident_mb() -> float:
+def resident_mb(process: int | str = "self") -> float:
     try:
-        with open("/proc/self/statm") as file:
+        with open(f"/proc/{process}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
     except OSError:
         import resource

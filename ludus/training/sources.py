@@ -1,4 +1,5 @@
-"""Where envs come from: a Ludus game, or an env of another library (gym:ID, pettingzoo:MODULE, env:MODULE:FUNCTION)."""
+"""Where envs come from: a Ludus game, or an env of another library (gym:ID, pettingzoo:MODULE,
+env:MODULE:FUNCTION) or elsewhere (remote:PORT)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ludus.errors import LudusError
 from ludus.sim.game import Game
 from ludus.sim.layout import Layout
 
-FOREIGN = ("gym:", "pettingzoo:", "env:")
+FOREIGN = ("gym:", "pettingzoo:", "env:", "remote:")
 
 
 def is_foreign(name: str) -> bool:
@@ -32,6 +33,12 @@ def make_batch(
 
         if config.game_values:
             raise LudusError(f"{config.game} has no game parameters, but {', '.join(config.game_values)} was set")
+        if held_out and config.game.startswith("remote:"):
+            from ludus.envs.gate import Gate
+
+            gate = Gate.at(config.game.removeprefix("remote:"))
+            gate.layout()
+            num_envs = max(1, min(num_envs, gate.num_envs()))  # evaluation plays with the envs that are there
         return ForeignBatch(config.game, num_envs, seed=seed, device=config.device)
     from ludus.sim import Batch
 

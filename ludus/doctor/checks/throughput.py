@@ -86,7 +86,8 @@ def memory_grows(log: Log) -> Iterator[Finding]:
 
     Store numbers, not tensors; bound every history; close what is made. The finding says when memory will run out.
     """
-    for name in ("memory/resident_mb", "memory/gpu_allocated_mb", "memory/ram_percent"):
+    names = ("memory/resident_mb", "memory/workers_mb", "memory/client_mb", "memory/gpu_allocated_mb", "memory/ram_percent")
+    for name in names:
         curve = log.get(name)
         if curve is None or len(curve) < 20:
             continue
