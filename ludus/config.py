@@ -92,6 +92,8 @@ class PPOConfig:
     """Epsilon of Adam."""
     accumulate: int = 1
     """Gradient accumulation: each update is computed in this many parts, to fit in memory."""
+    recompute_activations: bool = False
+    """Keep nothing of the forward pass and compute it again for the backward pass: less memory, more time."""
     roles: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Different values for a role, as learn.roles.ROLE.KEY."""
 

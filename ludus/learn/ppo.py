@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ludus.config import Config, PPOConfig
 from ludus.curriculum.schedules import parse
@@ -477,8 +478,12 @@ class PPO:
     def loss(self, role: Role, part: dict[str, Tensor], total: Tensor, seen: dict[str, Tensor] | None = None) -> Tensor:
         """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other."""
         c, clip = role.config, role.clip
+        inputs = (part["observation"], part["state"][0], part["starts"], part.get("mask"), seen)
         with self.precision():
-            output = role.policy(part["observation"], part["state"][0], part["starts"], part.get("mask"), seen)
+            if c.recompute_activations:
+                output = checkpoint(role.policy, *inputs, use_reentrant=False, preserve_rng_state=False)
+            else:
+                output = role.policy(*inputs)
         valid = part["valid"]
         weight = valid / total.clamp(min=1.0)
 

@@ -222,3 +222,17 @@ def test_a_role_with_learning_rate_zero_is_left_as_it_is():
     value_head = {id(p) for p in ppo.roles["runner"].policy.value_head.parameters()}
     for a, b in zip(before["runner"], ppo.roles["runner"].parameters, strict=True):
         assert id(b) in value_head or torch.equal(a, b)
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_recomputed_activations_give_the_same_gradients(memory):
+    gradients = []
+    for again in (False, True):
+        ppo = collect(make(memory=memory, recompute_activations=again))
+        role = ppo.roles["chaser"]
+        role.set_schedules(0.0)
+        ppo.prepare(role)
+        data = ppo.chunks(role)
+        ppo.loss(role, data, data["valid"].sum().float()).backward()
+        gradients.append([p.grad.clone() for p in role.parameters])
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
