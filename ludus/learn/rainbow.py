@@ -57,6 +57,12 @@ def epsilon_at(c: RainbowConfig, steps: int, episodes: int) -> float:
     return c.epsilon_from + (c.epsilon_to - c.epsilon_from) * min(1.0, at / c.epsilon_over)
 
 
+def average_at(most: float, updates: int) -> float:
+    """The share of the averaged weights that stays: at first it looks back over a tenth of the updates, so that it is never
+    stuck with untrained weights."""
+    return min(most, (1 + updates) / (10 + updates))
+
+
 class Count(nn.Module):
     """How far a role has come. Saved with the weights, so that a resumed or forked run explores as little as the old one did."""
 
@@ -98,7 +104,7 @@ class Role:
         self.warm = False
         self.last_updates = self.last_steps = 0
         self.updates_per_iteration = c.rollout * self.rows * c.replay_ratio / c.batch
-        self.epsilon, self.gamma, self.beta = (torch.zeros((), device=device) for _ in range(3))
+        self.epsilon, self.gamma, self.beta, self.following = (torch.zeros((), device=device) for _ in range(4))
         self.random_actions = torch.zeros((), device=device)
         self.sums = torch.zeros(len(SUMS), device=device)
         self.q_extremes = torch.zeros(2, device=device)
@@ -295,6 +301,7 @@ class Rainbow:
         role.q_extremes.copy_(torch.tensor([float("inf"), -float("inf")]))
         role.last_updates = role.updates_due()
         for _ in range(role.last_updates):
+            role.following.fill_(1 - average_at(self.c.average, int(role.count.updates)))
             self.run(f"update {role.name}", lambda: self.update(role))
             role.count.updates += 1
             if int(role.count.updates) % self.c.target_every == 0:
@@ -323,7 +330,7 @@ class Rainbow:
         limit = c.max_grad_norm
         norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
         role.optimizer.step()
-        role.policy.follow(c.average)
+        role.policy.follow(role.following)
         with torch.no_grad():
             td = error.abs().mean((1, 2))
             role.replay.set_priority(sample, td)

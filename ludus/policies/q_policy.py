@@ -188,21 +188,30 @@ class QPolicy(nn.Module):
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 
     @torch.no_grad()
-    def follow(self, keep: float) -> None:
-        """Moves the running average towards the online network."""
+    def follow(self, share: Tensor) -> None:
+        """Moves the running average this far towards the online network."""
         if self.averaged is not None:
-            move(self.averaged, self.online, 1 - keep)
+            mine: list[Tensor] = list(self.averaged.parameters())
+            apart = torch._foreach_sub(list(self.online.parameters()), mine)
+            torch._foreach_mul_(apart, share)
+            torch._foreach_add_(mine, apart)
+            _copy_statistics(self.averaged, self.online)
 
 
 @torch.no_grad()
 def move(network: QNetwork, towards: QNetwork, share: float) -> None:
-    """Moves all weights, and what batch normalisation remembers, this far towards those of another network; 1 copies them."""
+    """Moves all weights this far towards those of another network; 1 copies them."""
     mine: list[Tensor] = list(network.parameters())
     theirs: list[Tensor] = list(towards.parameters())
     if share == 1:
         torch._foreach_copy_(mine, theirs)
     else:
         torch._foreach_lerp_(mine, theirs, share)
-    if network.norm is not None and towards.norm is not None:
-        for a, b in zip(network.norm.buffers(), towards.norm.buffers(), strict=True):
-            a.copy_(a + share * (b - a))
+    _copy_statistics(network, towards)
+
+
+def _copy_statistics(network: QNetwork, source: QNetwork) -> None:
+    """What batch normalisation remembers is an average already."""
+    if network.norm is not None and source.norm is not None:
+        for a, b in zip(network.norm.buffers(), source.norm.buffers(), strict=True):
+            a.copy_(b)
