@@ -77,6 +77,10 @@ class Port:
         """What is allowed now: an entry for every masked key and every option of a masked choice, as 0 or 1."""
         return self.batch["action_mask"][at].astype(np.int8)
 
+    def goals(self, at: Any) -> dict[str, Any]:
+        """What success means in this game, as `goal_NAME`; at the end of an episode, its outcome."""
+        return {f"goal_{name}": self.batch[f"goal_{name}"][at].copy() for name in self.batch.layout.goals}
+
     def act(self, at: Any, action: Any) -> None:
         """Writes an action of `action_space`, or a batch of them in the shape of `at`."""
         if self.box_action:

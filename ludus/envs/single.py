@@ -12,7 +12,10 @@ from ludus.errors import LudusError
 
 
 class LudusEnv(gymnasium.Env):
-    """One agent of `role` (default: the game's first); bots play everyone else. The episode ends with the game or its death."""
+    """One agent of `role` (default: the game's first); bots play everyone else.
+
+    The episode ends with the game or the agent's death; its last info holds the game's goal metrics, as goal_NAME.
+    """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own convention)
 
@@ -55,7 +58,10 @@ class LudusEnv(gymnasium.Env):
         self.batch.step()
         terminated, truncated = (bool(self.batch[name][self.at]) for name in ("agent_terminated", "agent_truncated"))
         self.batch["finished"][0] |= terminated
-        return self.port.observation(self.at), float(self.batch["reward"][self.at]), terminated, truncated, self._info()
+        info = self._info()
+        if terminated or truncated:
+            info |= {name: float(value) for name, value in self.port.goals(self.at).items()}
+        return self.port.observation(self.at), float(self.batch["reward"][self.at]), terminated, truncated, info
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {"valid": bool(self.batch["valid"][self.at])}

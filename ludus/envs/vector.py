@@ -18,8 +18,9 @@ class LudusVectorEnv(VectorEnv):
 
     An episode ends with the game, or when none of its rows is alive any more. A row that dies before the others of its env
     goes on without reward until then; info["valid"] says which rows really decided.
-    autoreset: SAME_STEP (a finished row shows the next episode's first observation, its last one is in
-    info["final_obs"]) or NEXT_STEP (it shows its last observation, and the following step only resets: the faster one).
+    autoreset: SAME_STEP (a finished row shows the next episode's first observation; its last one is in info["final_obs"], the
+    game's goal metrics as goal_NAME in info["final_info"]) or NEXT_STEP (a finished row shows its last observation, and the
+    following step only resets: the faster one).
     """
 
     def __init__(
@@ -106,5 +107,6 @@ class LudusVectorEnv(VectorEnv):
         for i in np.flatnonzero(over):
             final_obs[i] = {key: value[i] for key, value in rows.items()} if isinstance(rows, dict) else rows[i]
         final_info = {key: value for key, value in info.items() if not key.startswith("_")}
+        final_info |= {name: value.reshape(-1) for name, value in self.port.goals(self.at).items()}
         final_info |= {f"_{key}": over for key in final_info}
         return {"final_obs": final_obs, "_final_obs": over, "final_info": final_info, "_final_info": over}

@@ -4,13 +4,14 @@ from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, PPO
 
 
 def gym(game: str) -> Config:
-    """`game` is gym:ID, pettingzoo:MODULE or env:MODULE:FUNCTION."""
+    """`game` is gym:ID, pettingzoo:MODULE, env:MODULE:FUNCTION or remote:PORT."""
+    elsewhere = game.startswith("remote:")
     return Config(
         game=game,
-        envs=16,
+        envs=8 if elsewhere else 16,  # as many as the demo page of remote envs offers
         policy=PolicyConfig(hidden=(64, 64)),
         learn=PPOConfig(gamma=0.99, rollout=64, epochs=10, minibatches=4, learning_rate="1e-3 -> 0", entropy=0.0),
         train=TrainConfig(total_agent_steps=100_000),
-        eval=EvalConfig(episodes=20),
+        eval=EvalConfig(episodes=8 if elsewhere else 20),
         checkpoint=CheckpointConfig(every_seconds=30.0),
     )

@@ -147,6 +147,19 @@ def test_what_cannot_be_is_refused():
         game.step({})
 
 
+def test_the_end_of_an_episode_tells_the_goals():
+    """A car that stands still has made no progress and did not finish."""
+    env = LudusEnv("racing_lidar", tracks=1, max_steps=3)
+    env.reset(seed=0)
+    infos = [env.step(0)[4] for _ in range(3)]
+    assert "goal_finish" not in infos[1] and infos[2]["goal_finish"] == 0.0
+    rows = LudusVectorEnv("racing_lidar", 2, tracks=1, max_steps=3)
+    rows.reset(seed=0)
+    for _ in range(3):
+        info = rows.step(np.zeros(2, int))[4]
+    assert info["final_info"]["goal_finish"].tolist() == [0, 0] and info["final_info"]["_goal_finish"].all()
+
+
 def test_bots_play_the_others():
     env = LudusVectorEnv("pursuit", 2, opponent={"runner": "bot:flee"})
     flee = env.batch.controllers["runner"]["flee"]

@@ -1,0 +1,31 @@
+"""The examples run: a few steps each. (`name` is the game: tests of one game share a process, and so its compiled rules.)"""
+
+import importlib.util
+import math
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["racing_lidar"])
+def test_cleanrl_style(name):
+    from examples.cleanrl_ppo import main
+
+    curve = main(f"ludus/{name}-v0", total=2 * 64 * 16, num_envs=16)
+    assert all(math.isfinite(value) for value in curve)
+
+
+@pytest.mark.parametrize("name", ["pursuit"])
+def test_rllib_style(name):
+    from examples.rllib_style import main
+
+    (result,) = main(1, episodes=2, max_steps=10)
+    assert set(result) == {"chaser/episode_return_mean", "runner/episode_return_mean"}
+
+
+@pytest.mark.parametrize("name", ["hide_and_seek"])
+@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
+def test_stable_baselines_seeks(name):
+    from examples.sb3_seeker import main
+
+    (rate,) = main(8 * 256, envs=8, rounds=1)
+    assert 0 <= rate <= 1
