@@ -84,8 +84,10 @@ def start(
 def finish(trainer: Any) -> None:
     """Trains to the end and writes the report, whatever happens on the way. The first error is the one that is told."""
     from ludus.training.report import write_report
+    from ludus.training.sinks import open_sinks
 
     try:
+        trainer.run.sinks = open_sinks(trainer.run.path, trainer.config)
         trainer.train()
     except BaseException:
         with contextlib.suppress(OSError):

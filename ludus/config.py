@@ -204,6 +204,8 @@ class LogConfig:
 
     tensorboard: bool = True
     """TensorBoard events beside metrics.jsonl."""
+    wandb: str | None = None
+    """Project at Weights & Biases to log to as well."""
     diagnostics_every: int = 20
     """Iterations between lines of diagnostics.jsonl; 0: never."""
     episodes: int = 2000

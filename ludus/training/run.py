@@ -17,6 +17,7 @@ from typing import Any
 from ludus import __version__
 from ludus.config import Config, flatten, unflatten
 from ludus.errors import LudusError, nearest
+from ludus.training.sinks import Sink, TensorBoard
 
 LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "findings.jsonl", "matches.jsonl")
 
@@ -64,7 +65,8 @@ class Run:
         if not (self.path / "config.json").exists():
             runs = [p.parent.name for p in self.path.parent.glob("*/config.json")] if self.path.parent.exists() else []
             raise LudusError(f"there is no run at {self.path}: {nearest(self.path.name, runs)}")
-        self._tensorboard: Any = None
+        self._tensorboard: TensorBoard | None = None
+        self.sinks: list[Sink] = []  # get every line of metrics.jsonl too
         self._files: dict[str, Any] = {}
         self._lock: Any = None
 
@@ -112,36 +114,27 @@ class Run:
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
         self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
+        if log == "metrics.jsonl":
+            for sink in self.sinks:
+                sink.write(record, int(record["progress/agent_steps"]))
 
     def tensorboard(self, record: Mapping[str, Any], step: int) -> None:
-        """All numbers of a record as one event."""
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
+        self._events().write(record, step)
 
-        values = [
-            Summary.Value(tag=name, simple_value=float(v))
-            for name, v in record.items()
-            if isinstance(v, int | float) and math.isfinite(v)
-        ]
-        self._events().add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
-
-    def _events(self, purge_step: int | None = None) -> Any:
+    def _events(self, purge_step: int | None = None) -> TensorBoard:
         if self._tensorboard is None:
-            from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-            self._tensorboard = EventFileWriter(str(self.path))
-            if purge_step is not None:  # what an interrupted run logged beyond its checkpoint is dropped by TensorBoard
-                start = SessionLog(status=SessionLog.START)
-                self._tensorboard.add_event(Event(wall_time=time.time(), step=purge_step, session_log=start))
+            self._tensorboard = TensorBoard(self.path, purge_step)
         return self._tensorboard
 
     def flush(self) -> None:
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        if self._tensorboard is not None:
-            self._tensorboard.flush()
+        for sink in self._all_sinks():
+            sink.flush()
+
+    def _all_sinks(self) -> list[Sink]:
+        return [*self.sinks, *([self._tensorboard] if self._tensorboard is not None else [])]
 
     def close(self) -> None:
         self.flush()
@@ -151,9 +144,9 @@ class Run:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-        if self._tensorboard is not None:
-            self._tensorboard.close()
-            self._tensorboard = None
+        for sink in self._all_sinks():
+            sink.close()
+        self.sinks, self._tensorboard = [], None
 
     def offsets(self) -> dict[str, int]:
         """How long each log is now."""

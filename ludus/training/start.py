@@ -18,7 +18,7 @@ from ludus.league.matchmaking import check_sampler
 from ludus.learn.rainbow_config import check_game
 from ludus.sim.episode import RANDOM
 from ludus.sim.program import controllers
-from ludus.training import devices
+from ludus.training import devices, sinks
 from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
 from ludus.training.run import Run, write_atomically
@@ -30,6 +30,7 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     asked = flatten(config)
     config = resolve(config)
     devices.require(config.device)
+    sinks.require(config.log)
     check(config, role_rows(config))
     check_names(config)
     if config.train.threads is None:
