@@ -61,6 +61,8 @@ class Log:
     """What could not be read or seen."""
     ours: bool = False
     """Written by Ludus, so absence of a column means something."""
+    better_low: frozenset[str] = frozenset(("loss_rate", "draw_rate", "draw"))
+    """Goal metrics that are no better for being higher."""
 
     def get(self, name: str) -> Curve | None:
         curve = self.curves.get(name)
@@ -164,6 +166,11 @@ def _read_run(folder: Path, metrics: Path, log: Log) -> None:
         log.config = json.loads((folder / "config.json").read_text())["values"]
     except (OSError, ValueError, KeyError, TypeError):
         log.notes.append("config.json is missing or cannot be read: settings were not seen")
+    try:
+        goals = json.loads((folder / "game.json").read_text())["layout"]["goal_metrics"]
+        log.better_low |= {name for name, goal in goals.items() if not goal["higher_is_better"]}
+    except (OSError, ValueError, KeyError):
+        log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")
 
 
 def _step_of(row: Mapping[str, Any], index: int) -> float:

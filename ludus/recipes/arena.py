@@ -3,12 +3,15 @@
 from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
 from ludus.games.arena.spec import SMALL
 
+# what is on the way to a heart pays less than a tenth of what hearts can pay: nothing to prefer to them
+PAY = {"reward.ore": 0.05, "reward.batteries": 0.25}
+
 
 def arena_small() -> Config:
     """One room with 6 agents: minutes on a CPU."""
     return Config(
         game="arena:gains",
-        game_values=dict(SMALL),
+        game_values={**SMALL, **PAY},
         envs=128,
         policy=PolicyConfig(hidden=(128, 128), activation="relu", separate_value=False, normalise_observation=False),
         learn=PPOConfig(
@@ -28,7 +31,7 @@ def arena_small() -> Config:
 def arena() -> Config:
     """The whole map with 24 agents, for a GPU."""
     config = arena_small()
-    config.game_values = {}
+    config.game_values = dict(PAY)
     config.envs = 1024
     config.learn.minibatches = 32
     config.train = TrainConfig(total_seconds=420.0)

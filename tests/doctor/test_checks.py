@@ -122,3 +122,19 @@ def test_the_change_is_seen(check):
     assert check not in [f.check for f in examine(log) if f.severity != "info"]
     make_sick(log)
     assert check in [f.check for f in examine(log) if f.severity != "info"]
+
+
+def test_losing_less_is_no_forgetting():
+    """Rates of losses and draws may fall as far as they like."""
+    from ludus.doctor.checks.self_play import forgetting
+    from ludus.doctor.log import Curve, Log
+
+    steps = np.arange(1, 6) * 1000.0
+
+    def log(metric):
+        name, values = f"eval/bot:still/{metric}", np.array([0.9, 0.8, 0.4, 0.1, 0.0])
+        shifts = {"": 0.0, "_low": -0.05, "_high": 0.05}
+        return Log("here", {name + end: Curve(name + end, steps, values + shift) for end, shift in shifts.items()})
+
+    assert not list(forgetting(log("loss_rate")))
+    assert [finding.check for finding in forgetting(log("win_rate"))] == ["forgetting"]
