@@ -10,12 +10,12 @@ from ludus.curriculum.schedules import parse
 from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.rewards import Episode, Reward, Term
-from ludus.errors import LudusError
+from ludus.examine.trial import audit_foreign
 from ludus.games import REGISTRY, import_object, load_game
 from ludus.recipes import RECIPES, load_recipe
 from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm
-from ludus.training.sources import values_at
+from ludus.training.sources import is_foreign, values_at
 
 OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potential": "shaping", "cost": "per_step"}
 
@@ -23,8 +23,8 @@ OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potentia
 def audit_recipe(name: str) -> list[Finding]:
     """The reward of a recipe, or of a game for which there is none, with its game's preset and values applied."""
     config = Config(game=name) if _is_game(name) else load_recipe(name)
-    if config.game.startswith("gym:"):
-        raise LudusError(f"the reward of {config.game} is not declared: describe it in a file and use --rewards FILE")
+    if is_foreign(config.game):
+        return audit_foreign(config)
     game, preset = load_game(config.game)
     settings = game.resolve(values_at(config, 1.0), preset)  # what a schedule ends with is what is learnt for good
     found: list[Finding] = []
@@ -40,7 +40,9 @@ def audit_recipe(name: str) -> list[Finding]:
 def _is_game(name: str) -> bool:
     """A game without a recipe: one of ours, or package.module:GAME."""
     head, *rest = name.split(":")
-    if head in REGISTRY or head in RECIPES or head == "gym" or not rest:
+    if is_foreign(name):
+        return False
+    if head in REGISTRY or head in RECIPES or not rest:
         return head in REGISTRY and head not in RECIPES
     return isinstance(import_object(f"{head}:{rest[0]}", "recipe or game"), Game)
 
