@@ -22,8 +22,8 @@ def trial(**changes):
     ("changes", "expected"),
     [
         ({}, []),
-        ({"returns": np.full(20, -200.0)}, ["no_signal"]),
-        ({"returns": np.array([0.0] * 39 + [1.0]), "lengths": np.full(40, 50)}, ["goal_too_rare"]),
+        ({"returns": np.full(20, -200.0), "still_returns": np.full(8, -200.0)}, ["no_signal"]),
+        ({"returns": np.array([0.0] * 39 + [1.0]), "lengths": np.full(40, 50), "still_returns": np.zeros(8)}, ["goal_too_rare"]),
         ({"still_returns": np.full(8, 30.0)}, ["doing_nothing_pays"]),
         # gamma 0.99 looks 100 steps ahead; a reward after 1000 is worth 4e-5 of itself at the start
         ({"lengths": np.full(20, 1000), "paid_share": 0.001}, ["credit_too_late_for_the_discount"]),
