@@ -4,7 +4,7 @@ from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfi
 from ludus.games.arena.spec import SMALL
 
 # what is on the way to a heart pays less than a tenth of what hearts can pay: nothing to prefer to them
-PAY = {"reward.ore": 0.05, "reward.batteries": 0.25}
+PAY = {"reward.ore": 0.05, "reward.batteries": 0.15}
 
 
 def arena_small() -> Config:
