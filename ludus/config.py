@@ -16,6 +16,41 @@ from ludus.learn.rainbow_config import RainbowConfig, check_rainbow
 
 
 @dataclass(kw_only=True)
+class StrategyConfig:
+    """A transformer over what was seen of the opponent, whose output joins the observation in the first hidden layer."""
+
+    size: str = "none"
+    """none, small (for CPUs) or full (for a GPU): what is not given below comes from it."""
+    entries: str = "opponent_"
+    """The observation entries that make up the history, by the beginning of their name."""
+    history: int = 65
+    """Steps that it looks back to, the newest included."""
+    stride: int | None = None
+    """Every so many of them is looked at, counted from the newest (default: small 5, full 1)."""
+    layers: int | None = None
+    """Attention layers (default: small 2, full 6)."""
+    heads: int | None = None
+    """Attention heads of a layer (default: small 4, full 8)."""
+    width: int | None = None
+    """Units of a layer (default: small 64, full 256)."""
+    vector: int | None = None
+    """Size of the strategy vector (default: small 64, full 256)."""
+    dropout: float = 0.0
+    """Share of units left out while learning. The policy that acted had none, so ratios of probabilities get noisier."""
+
+    def filled(self) -> StrategyConfig:
+        """With what its size says where nothing was given."""
+        missing: dict[str, Any] = {n: v for n, v in STRATEGY_SIZES.get(self.size, {}).items() if getattr(self, n) is None}
+        return dataclasses.replace(self, **missing)
+
+
+STRATEGY_SIZES: dict[str, dict[str, int]] = {
+    "small": {"stride": 5, "layers": 2, "heads": 4, "width": 64, "vector": 64},
+    "full": {"stride": 1, "layers": 6, "heads": 8, "width": 256, "vector": 256},
+}
+
+
+@dataclass(kw_only=True)
 class PolicyConfig:
     """The network of each role."""
 
@@ -27,6 +62,7 @@ class PolicyConfig:
     """none or lstm."""
     memory_size: int = 128
     """Units of the LSTM."""
+    strategy: StrategyConfig = field(default_factory=StrategyConfig)
     separate_value: bool = True
     """A value network of its own, instead of a head on the actor's."""
     normalise_observation: bool = True
@@ -352,6 +388,7 @@ def resolve(config: Config) -> Config:
     config = unflatten(flatten(config))
     if config.learn.bptt is None:
         config.learn.bptt = min(16, config.learn.rollout) if config.policy.memory != "none" else 1
+    config.policy.strategy = config.policy.strategy.filled()
     if config.train.dtype is None:
         config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
     budget = config.train.total_agent_steps
@@ -374,6 +411,7 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
         check_rainbow(config.rainbow, config.train.total_agent_steps, config.policy.memory)
     else:
         _check_ppo(config, role_rows)
+    _check_strategy(config)
     _check_opponents(config)
     budget = config.train.total_agent_steps
     if budget is None and config.train.total_seconds is None:
@@ -421,6 +459,27 @@ def _check_ppo(config: Config, role_rows: Mapping[str, int]) -> None:
             what = f"{chunks} chunks of {bptt} steps" if bptt > 1 else f"a batch of {chunks} rows"
             choice = f"{below} or {above}" if above != below else f"{below}"
             raise LudusError(f"role {role}: {what} does not divide into {mine.minibatches} minibatches: use {choice}")
+
+
+def _check_strategy(config: Config) -> None:
+    s = config.policy.strategy.filled()
+    if s.size not in ("none", *STRATEGY_SIZES):
+        raise LudusError(f"policy.strategy.size={s.size}: {nearest(s.size, ['none', *STRATEGY_SIZES])}")
+    if s.size == "none":
+        return
+    if config.algorithm != "ppo":
+        raise LudusError(f"policy.strategy.size={s.size} is learned by ppo, not by {config.algorithm}: set it to none")
+    for name in ("history", *STRATEGY_SIZES["small"]):
+        if getattr(s, name) < 1:
+            raise LudusError(f"policy.strategy.{name}={getattr(s, name)} cannot work: use 1 or more")
+    if s.width is not None and s.heads is not None and (s.width % s.heads or s.width % 2):
+        raise LudusError(
+            f"policy.strategy.width={s.width} must be even and divide among {s.heads} heads: use a multiple of {2 * s.heads}"
+        )
+    if not 0 <= s.dropout < 1:
+        raise LudusError(f"policy.strategy.dropout={s.dropout} is outside 0 to 1")
+    if s.dropout and config.learn.recompute_activations:
+        raise LudusError("learn.recompute_activations would leave other units out than policy.strategy.dropout did: use one")
 
 
 def _check_opponents(config: Config) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 
 from ludus.config import Config
 from ludus.learn.ppo import PPO
-from ludus.policies.encoders import shaped
+from ludus.policies.encoders import shaped, steps_back, stored_as
 from ludus.policies.policy import Policy
 from ludus.training.loop import Trainer
 from ludus.training.start import create
@@ -94,9 +94,12 @@ class _BareRole:
         self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}
 
     def _bytes(self, parts: Any, steps: int, rows: int) -> dict[str, torch.Tensor]:
-        """Pictures and tokens of ones: what they show does not change what they cost."""
+        """Pictures, tokens and histories of ones: what they show does not change what they cost."""
+        device = self.acting.device
         return {
-            n: shaped(torch.ones(steps, rows, p.frames, p.height, p.width, dtype=torch.uint8, device=self.acting.device), p)
+            n: shaped(
+                torch.ones(steps, rows, len(steps_back(p)), p.height, p.width, dtype=stored_as(p, device), device=device), p
+            )
             for n, p in parts.items()
         }
 

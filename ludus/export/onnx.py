@@ -1,8 +1,10 @@
 """A trained policy as an ONNX file, for an engine without Python: normalisers inside, memory as an input and an output.
 
 Axes: `rows` agents at once. Inputs are named as what a batch holds: `observation` [rows, entries], `seen_NAME`
-[rows, frames, height, width] (tokens: [rows, count, 3]), `action_mask` [rows, flags], `state` [rows, size]: zeros at the
-start of an episode, afterwards the output `next_state`. A file has only the inputs and outputs that its policy needs.
+[rows, frames, height, width] (tokens: [rows, count, 3]), `seen_history` [rows, tokens, 1, entries + 1] of a strategy encoder
+(oldest first, the last entry 1 where the episode had such a step, else all 0), `action_mask` [rows, flags], `state`
+[rows, size]: zeros at the start of an episode, afterwards the output `next_state`. A file has only the inputs and outputs
+that its policy needs.
 """
 
 from __future__ import annotations
@@ -22,10 +24,9 @@ from torch import Tensor, nn
 
 from ludus import __version__
 from ludus.errors import LudusError
-from ludus.policies.encoders import AMOUNT, CELL, FEATURE, TokenTable
+from ludus.policies.encoders import AMOUNT, CELL, FEATURE, TokenTable, shaped, steps_back, stored_as
 from ludus.policies.memory import LSTM, NoMemory
 from ludus.policies.policy import Policy
-from ludus.sim.game import Tokens
 
 
 class OneStep(nn.Module):
@@ -112,8 +113,8 @@ class Exported(nn.Module):
         """Inputs of the right shapes."""
         shapes: dict[str, Tensor] = {"observation": torch.zeros(rows, self.policy.entries)}
         for name, part in self.policy.seen.items():
-            shape = (part.height, part.width) if isinstance(part.kind, Tokens) else (part.frames, part.height, part.width)
-            shapes[f"seen_{name}"] = torch.zeros(rows, *shape, dtype=torch.uint8)
+            stack = torch.zeros(1, rows, len(steps_back(part)), part.height, part.width, dtype=stored_as(part, "cpu"))
+            shapes[f"seen_{name}"] = shaped(stack, part)[0]
         shapes["action_mask"] = torch.ones(rows, num_masked, dtype=torch.bool)
         shapes["state"] = torch.zeros(rows, self.policy.state_size)
         return tuple(shapes[name] for name in self.inputs)

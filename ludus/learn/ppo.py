@@ -26,10 +26,11 @@ from ludus.curriculum.schedules import parse
 from ludus.learn.actions import action_metrics
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.learn.algorithm import Evidence, Timed
-from ludus.policies.encoders import shaped
+from ludus.policies.encoders import shaped, steps_back, stored_as
 from ludus.policies.heads import Actions, action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
+from ludus.policies.strategy import HISTORY
 from ludus.training.graphs import Graphs
 
 SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
@@ -50,8 +51,8 @@ SUMS = (
 class RoleRollout:
     """What the agents of one role saw and did, over T steps. The last observation and value are the bootstrap's.
 
-    The memory is kept where chunks start. Pictures are kept once, not once per frame of a stack: `seen` has frames − 1 of them
-    from before the rollout, and `age` tells how many belong to the episode. On CUDA observations are kept in half precision, and acted on as they are kept.
+    The memory is kept where chunks start. Pictures and histories are kept once, not once per frame of a stack: `seen` has
+    frames − 1 of them from before the rollout, and `age` tells how many belong to the episode. On CUDA observations are kept in half precision, and acted on as they are kept.
     """
 
     def __init__(self, steps: int, bptt: int, rows: int, policy: Policy, mask: int, device: str) -> None:
@@ -80,7 +81,7 @@ class RoleRollout:
         self.age = zeros(steps + 1, rows, dtype=torch.int32)
         self.parts = policy.seen
         self.seen = {
-            name: zeros(steps + part.frames, rows, part.height, part.width, dtype=torch.uint8)
+            name: zeros(steps + part.frames, rows, part.height, part.width, dtype=stored_as(part, device))
             for name, part in self.parts.items()
         }
 
@@ -99,14 +100,16 @@ class RoleRollout:
     def stacks(self, times: Tensor, rows: Tensor) -> dict[str, Tensor]:
         """What was seen at `times` by `rows` (both [L, C]), with the frames before it in the same episode."""
         out = {}
+        count = self.reward.shape[1]
+        age = self.age.flatten()[times * count + rows]
         for name, part in self.parts.items():
-            kept = self.seen[name].flatten(0, 1)
-            count = self.reward.shape[1]
-            frames = [kept[(times + k) * count + rows] for k in range(part.frames)]
+            ago = steps_back(part)
+            back = torch.arange(ago.start, ago.stop, ago.step, device=times.device)
+            newest = times.unsqueeze(-1) + part.frames - 1
+            stack = self.seen[name].flatten(0, 1)[(newest - back) * count + rows.unsqueeze(-1)]
             if part.frames > 1:
-                age = self.age.flatten()[times * count + rows][..., None, None]
-                frames = [torch.where(age >= part.frames - 1 - k, f, 0) for k, f in enumerate(frames)]
-            out[name] = shaped(torch.stack(frames, 2), part)
+                stack = torch.where((age.unsqueeze(-1) >= back)[..., None, None], stack, 0)
+            out[name] = shaped(stack, part)
         return out
 
     @property
@@ -209,7 +212,8 @@ class Role:
         before = r.age[t - 1] if t else r.age[-1] - 1  # the last row of a rollout is the first of the next
         r.age[t] = torch.where(self.start, 0, before + 1)
         for name, part in r.parts.items():
-            r.seen[name][t + part.frames - 1].copy_(self.flat(f"seen_{name}"))
+            newest = self.policy.remembered(r.observation[t]) if name == HISTORY else self.flat(f"seen_{name}")
+            r.seen[name][t + part.frames - 1].copy_(newest)
         every = torch.arange(self.rows, device=self.start.device).unsqueeze(0)
         return r.stacks(torch.full_like(every, t), every)
 
@@ -270,7 +274,7 @@ class PPO:
 
     def tensors(self) -> list[Tensor]:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
-        memories = [opponent.state for opponent in self.opponents]
+        memories = [t for opponent in self.opponents for t in (opponent.state, *opponent.frames.kept.values())]
         return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
 
     def run(self, name: str, function: Callable[[], None]) -> None:

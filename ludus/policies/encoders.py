@@ -1,4 +1,5 @@
-"""What is seen as bytes on its way into the first hidden layer: pictures through convolutions, tokens through a table.
+"""What is seen on its way into the first hidden layer: pictures through convolutions, tokens through a table, the history of
+the opponent through a transformer (`strategy.py`).
 
 Each encoder ends in a linear map into the first hidden layer, where its output is added to that of the observation's numbers.
 Axes: bytes are [steps, rows, frames, height, width] or [steps, rows, tokens, 3]; outputs [steps, rows, units].
@@ -13,7 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ludus.config import StrategyConfig
 from ludus.policies.memory import ROOT_2, orthogonal
+from ludus.policies.strategy import History, StrategyEncoder
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Seen
 
@@ -73,13 +76,31 @@ class TokenTable(nn.Module):
         return out.unflatten(0, seen.shape[:2])
 
 
-def shaped(stack: Tensor, part: Seen) -> Tensor:
+Part = Seen | History
+"""What a policy sees beside the numbers of its observation."""
+
+
+def shaped(stack: Tensor, part: Part) -> Tensor:
     """[steps, rows, frames, height, width] as the encoder of this part wants it: tokens have no frames."""
-    return stack[:, :, 0] if isinstance(part.kind, Tokens) else stack
+    return stack[:, :, 0] if isinstance(part, Seen) and isinstance(part.kind, Tokens) else stack
 
 
-def make_encoders(seen: Mapping[str, Seen], units: int) -> nn.ModuleDict:
-    def make(part: Seen) -> nn.Module:
+def steps_back(part: Part) -> range:
+    """How long ago each frame of a stack was, oldest first."""
+    return part.steps_back if isinstance(part, History) else range(part.frames - 1, -1, -1)
+
+
+def stored_as(part: Part, device: Any) -> torch.dtype:
+    """Bytes, but histories are numbers: on CUDA in half precision, as observations are."""
+    if not isinstance(part, History):
+        return torch.uint8
+    return torch.float16 if torch.device(device).type == "cuda" else torch.float32
+
+
+def make_encoders(seen: Mapping[str, Part], units: int, strategy: StrategyConfig) -> nn.ModuleDict:
+    def make(part: Part) -> nn.Module:
+        if isinstance(part, History):
+            return StrategyEncoder(part, strategy, units)
         return TokenTable(part.kind, units) if isinstance(part.kind, Tokens) else Picture(part, units)
 
     return nn.ModuleDict({name: make(part) for name, part in seen.items()})
@@ -88,20 +109,22 @@ def make_encoders(seen: Mapping[str, Seen], units: int) -> nn.ModuleDict:
 class Frames:
     """The last frames of every row's episode while acting, for policies that see more than one."""
 
-    def __init__(self, seen: Mapping[str, Seen], rows: int, device: Any) -> None:
+    def __init__(self, seen: Mapping[str, Part], rows: int, device: Any) -> None:
         self.seen = seen
         self.kept = {
-            name: torch.zeros(rows, part.frames, part.height, part.width, dtype=torch.uint8, device=device)
+            name: torch.zeros(rows, part.frames, part.height, part.width, dtype=stored_as(part, device), device=device)
             for name, part in seen.items()
         }
 
     def push(self, newest: Mapping[str, Tensor], starts: Tensor) -> dict[str, Tensor]:
-        """The new bytes [rows, height, width] at the end; frames of an earlier episode go black. Returns [1, rows, …]."""
+        """What is new [rows, height, width] at the end; frames of an earlier episode go black. Returns [1, rows, …]."""
         out = {}
         for name, part in self.seen.items():
             kept = self.kept[name]
             if part.frames > 1:
                 kept[:, :-1] = torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())
             kept[:, -1] = newest[name]
-            out[name] = shaped(kept.unsqueeze(0), part)
+            back = steps_back(part)
+            shown = kept[:, part.frames - 1 - back[0] :: -back.step]
+            out[name] = shaped(shown.unsqueeze(0), part)
         return out

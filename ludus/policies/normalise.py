@@ -41,5 +41,7 @@ class RunningNorm(nn.Module):
     def std(self) -> Tensor:
         return (self.var + 1e-8).sqrt()
 
-    def forward(self, x: Tensor) -> Tensor:
-        return ((x - self.mean) / self.std).clamp(-self.limit, self.limit)
+    def forward(self, x: Tensor, entries: Tensor | None = None) -> Tensor:
+        """`entries`: which ones x consists of (default: all)."""
+        mean, std = (self.mean, self.std) if entries is None else (self.mean[entries], self.std[entries])
+        return ((x - mean) / std).clamp(-self.limit, self.limit)

@@ -8,6 +8,7 @@ import torch
 
 from ludus.policies.encoders import Frames
 from ludus.policies.policy import Policy
+from ludus.policies.strategy import HISTORY
 from ludus.sim.episode import FROZEN
 
 
@@ -36,8 +37,7 @@ class Player:
         observation = self.mine("observation").reshape(1, rows, -1)
         mask = self.mine("action_mask").reshape(1, rows, -1) if self.policy.space.masked else None
         starts = self.batch.tensor("resetting")[self.envs].unsqueeze(1).expand(-1, self.count).reshape(1, rows)
-        newest = {name: self.mine(f"seen_{name}").flatten(0, 1) for name in self.policy.seen}
-        seen = self.frames.push(newest, starts[0])
+        seen = self.frames.push({name: self._newest(name, observation[0]) for name in self.policy.seen}, starts[0])
         acting = self.mine("controller") == FROZEN if self.frozen else None
         if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
             self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts, seen)
@@ -48,6 +48,9 @@ class Player:
             target = self.mine(name)
             values = values.view(target.shape).to(target.dtype)
             target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
+
+    def _newest(self, name: str, observation: torch.Tensor) -> torch.Tensor:
+        return self.policy.remembered(observation) if name == HISTORY else self.mine(f"seen_{name}").flatten(0, 1)
 
     def _act_for(
         self, rows: torch.Tensor, observation: torch.Tensor, mask: torch.Tensor | None, starts: torch.Tensor,

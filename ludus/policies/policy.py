@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from ludus.config import PolicyConfig
-from ludus.policies.encoders import make_encoders
+from ludus.policies.encoders import Part, make_encoders
 from ludus.policies.heads import ActionSpace, Distribution
 from ludus.policies.memory import LSTM, ROOT_2, NoMemory, orthogonal
 from ludus.policies.normalise import RunningNorm
-from ludus.sim.layout import Seen
+from ludus.policies.strategy import HISTORY, StrategyEncoder, history_of
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
 
@@ -27,11 +27,11 @@ def aligned(size: int) -> int:
 
 
 class Trunk(nn.Module):
-    """Hidden layers, then memory. What is seen as bytes joins in the first hidden layer."""
+    """Hidden layers, then memory. Pictures, tokens and the strategy vector join in the first hidden layer."""
 
-    def __init__(self, inputs: int, config: PolicyConfig, seen: Mapping[str, Seen]) -> None:
+    def __init__(self, inputs: int, config: PolicyConfig, seen: Mapping[str, Part]) -> None:
         super().__init__()
-        self.seen = make_encoders(seen, config.hidden[0] if config.hidden else 0)
+        self.seen = make_encoders(seen, config.hidden[0] if config.hidden else 0, config.strategy)
         layers: list[nn.Module] = []
         for size in config.hidden:
             layers += [orthogonal(nn.Linear(inputs, size), ROOT_2), ACTIVATIONS[config.activation]()]
@@ -65,12 +65,17 @@ class Output(NamedTuple):
 class Policy(nn.Module):
     """Actor and critic with their normalisers. Everything needed to act is in its state dict."""
 
+    history_entries: Tensor
+
     def __init__(
-        self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig, seen: Mapping[str, Seen] | None = None
+        self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig, seen: Mapping[str, Part] | None = None
     ) -> None:
         super().__init__()
         self.space = space
-        self.seen = seen or {}
+        history = history_of(entries, config.strategy)
+        self.seen: dict[str, Part] = {**(seen or {}), **history}
+        kept = history[HISTORY].entries if history else ()
+        self.register_buffer("history_entries", torch.tensor(kept, dtype=torch.long), persistent=False)
         self.normalise_observation = config.normalise_observation
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
@@ -113,15 +118,35 @@ class Policy(nn.Module):
             x = self.observation_norm(x.float())
         elif not torch.is_autocast_enabled(x.device.type):
             x = x.float()
+        seen = self._normalised(seen or {})
         split = self.actor.memory.state_size
-        features, actor_state = self.actor(x, seen or {}, state[:, :split], starts)
+        features, actor_state = self.actor(x, seen, state[:, :split], starts)
         if self.critic is None:
             value, new_state = self.value_head(features), actor_state
         else:
-            critic_features, critic_state = self.critic(x, seen or {}, state[:, split:], starts)
+            critic_features, critic_state = self.critic(x, seen, state[:, split:], starts)
             value, new_state = self.value_head(critic_features), torch.cat([actor_state, critic_state], -1)
         distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
         return Output(distribution, value[..., 0].float(), new_state, features)
+
+    @property
+    def strategy(self) -> StrategyEncoder | None:
+        """The actor's strategy encoder."""
+        encoder = dict(self.actor.seen.items()).get(HISTORY)
+        assert encoder is None or isinstance(encoder, StrategyEncoder)
+        return encoder
+
+    def remembered(self, observation: Tensor) -> Tensor:
+        """What the history keeps of an observation [rows, entries]: [rows, 1, entries of the history + 1]."""
+        return nn.functional.pad(observation[:, self.history_entries], (0, 1), value=1.0).unsqueeze(1)
+
+    def _normalised(self, seen: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """A history is normalised as the observations it is made of."""
+        if HISTORY not in seen or not self.normalise_observation:
+            return seen
+        history = seen[HISTORY].float()
+        values = self.observation_norm(history[..., :-1], self.history_entries)
+        return {**seen, HISTORY: torch.cat([values, history[..., -1:]], -1)}
 
     def real_value(self, value: Tensor) -> Tensor:
         return value * self.value_norm.std + self.value_norm.mean

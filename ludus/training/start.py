@@ -58,9 +58,16 @@ def check_names(config: Config) -> None:
             raise LudusError(
                 f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
             )
-    if batch_layout.seen and not config.policy.hidden:
+    strategy = config.policy.strategy
+    if strategy.size != "none" and not any(name.startswith(strategy.entries) for name in batch_layout.observation):
         raise LudusError(
-            f"{config.game} has pictures or tokens, which join in the first hidden layer: give policy.hidden a layer"
+            f"policy.strategy.entries is '{strategy.entries}', but no observation entry begins so: "
+            f"{nearest(strategy.entries, batch_layout.observation)}"
+        )
+    if (batch_layout.seen or strategy.size != "none") and not config.policy.hidden:
+        raise LudusError(
+            f"{config.game} has pictures, tokens or a strategy vector, which join in the first hidden layer: "
+            f"give policy.hidden a layer"
         )
     if config.algorithm == "rainbow":
         settings = game.resolve(values_at(config, 0.0), find_game(config.game)[1]) if game is not None else None
