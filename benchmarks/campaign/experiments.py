@@ -41,6 +41,11 @@ def _balance(bar: str) -> tuple[Evaluation, ...]:
 
 _MEMORY = ("--policy.memory", "lstm", "--policy.hidden", "64", "--policy.memory-size", "64")
 
+_RACING = (
+    Evaluation(name="finish", metric="finish", options=("--greedy",), bar=">= 0.9"),
+    Evaluation(name="seconds", metric="time", options=("--greedy",)),
+)
+
 EXPERIMENTS: dict[str, Experiment] = {
     "cartpole": Experiment(
         recipe="gym:CartPole-v1",
@@ -88,5 +93,39 @@ EXPERIMENTS: dict[str, Experiment] = {
         evaluations=_balance(">= 200"),
         claim="LunarLander-v3 within 1M steps",
         tags=("known",),
+    ),
+    "cartpole_rainbow": Experiment(
+        recipe="gym:CartPole-v1",
+        options=("--algorithm", "rainbow", "--train.total-agent-steps", "100000"),
+        evaluations=_balance(">= 475"),
+        claim="CartPole-v1 by Rainbow within 100k steps",
+        tags=("rainbow",),
+    ),
+    "racing_lidar": Experiment(
+        recipe="racing_lidar",
+        evaluations=_RACING,
+        claim="Rainbow drives unseen tracks from lidar within ten minutes on two cores",
+        tags=("racing", "ablation"),
+    ),
+    "racing_lidar_one_step": Experiment(
+        recipe="racing_lidar",
+        options=("--rainbow.n-step", "1"),
+        evaluations=_RACING,
+        claim="racing_lidar without n-step targets",
+        tags=("ablation",),
+    ),
+    "racing_lidar_prioritised": Experiment(
+        recipe="racing_lidar",
+        options=("--rainbow.prioritised", "True"),
+        evaluations=_RACING,
+        claim="racing_lidar with prioritised replay, which the recipe leaves out",
+        tags=("ablation",),
+    ),
+    "racing_lidar_expectation": Experiment(
+        recipe="racing_lidar",
+        options=("--rainbow.iqn", "False"),
+        evaluations=_RACING,
+        claim="racing_lidar without quantiles",
+        tags=("ablation",),
     ),
 }  # fmt: skip

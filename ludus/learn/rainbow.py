@@ -3,7 +3,8 @@
 From top to bottom: the losses, `Role` holds what one role learns with, `Rainbow.collect` plays, `Rainbow.learn` updates.
 The parts and their papers: n-step targets, double and dueling networks, prioritised replay, noisy weights (Hessel et al.
 2018 put them together), implicit quantiles (Dabney et al. 2018). Where this differs: many envs act between updates;
-actions are chosen by evenly spaced quantiles instead of random ones, so that playing is a function of the observation;
+actions are chosen by evenly spaced quantiles instead of random ones, so that playing is a function of the observation, and
+the random ones of an update are spread evenly, which leaves less noise in the small differences between actions;
 one draw of weight noise serves all envs for a step; a running average of the weights plays outside training, because the
 greedy policy of the newest weights swings from one update to the next.
 
@@ -46,6 +47,11 @@ def quantile_huber(error_bnm: Tensor, shares_bn: Tensor, kappa: float) -> Tensor
     """[B]: errors (target − estimate) above a quantile weigh its share, those below the rest; summed over N, mean over M."""
     weight = (shares_bn.unsqueeze(-1) - (error_bnm < 0).float()).abs()
     return (weight * huber(error_bnm, kappa) / kappa).mean(-1).sum(-1)
+
+
+def random_shares(rows: int, count: int, device: torch.device) -> Tensor:
+    """[rows, count] quantiles, one from each of `count` equal parts: each is uniform, and their mean is less noisy."""
+    return (torch.arange(count, device=device) + torch.rand(rows, count, device=device)) / count
 
 
 def epsilon_at(c: RainbowConfig, steps: int, episodes: int) -> float:
@@ -347,7 +353,7 @@ class Rainbow:
             q = target.expectation(features)
         mask = sample.following_mask[0] if sample.following_mask is not None else None
         best = policy.allowed(q, mask).argmax(-1)
-        shares = torch.rand(len(best), self.c.target_quantiles, device=q.device) if self.c.iqn else None
+        shares = random_shares(len(best), self.c.target_quantiles, q.device) if self.c.iqn else None
         following = chosen(target.values(features, shares), best)
         return sample.earned.unsqueeze(1) + sample.discount.unsqueeze(1) * following
 
@@ -355,7 +361,7 @@ class Rainbow:
         """[B, N] values of the actions that were taken, at random shares [B, N]; one value and no shares without quantiles."""
         online = role.policy.online
         features = online.features(role.policy.prepared(sample.observation), sample.seen, learning=True)[0]
-        shares = torch.rand(len(sample.action), self.c.quantiles, device=features.device) if self.c.iqn else None
+        shares = random_shares(len(sample.action), self.c.quantiles, features.device) if self.c.iqn else None
         return chosen(online.values(features, shares), sample.action), shares
 
     def note(self, role: Role, sample: Sample, loss: Tensor, td: Tensor, q: Tensor, norm: Tensor) -> None:
