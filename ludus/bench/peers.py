@@ -119,6 +119,8 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
     """Rates by peer."""
     if name != "sb3":
         raise LudusError(f"unknown peer '{name}': there is sb3")
+    if config.algorithm != "ppo":
+        raise LudusError(f"sb3 is measured with PPO, but this recipe learns by {config.algorithm}: leave --against sb3 out")
     if config.device != "cpu":
         raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
     label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"

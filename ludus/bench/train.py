@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from ludus.bench.bare_rainbow import BareRainbow
 from ludus.config import Config
 from ludus.learn.ppo import PPO
+from ludus.learn.rainbow import Rainbow
 from ludus.policies.encoders import shaped, steps_back, stored_as
 from ludus.policies.policy import Policy
 from ludus.training.loop import Trainer
@@ -60,9 +62,13 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
 def bound(trainer: Trainer, seconds: float) -> float:
     """Agent-steps per second of the bare loop, all rows valid."""
     algorithm = trainer.algorithm
-    assert isinstance(algorithm, PPO)
-    work = [_BareRole(role, trainer.config) for role in algorithm.roles.values()]
-    rows = sum(w.rows for w in work) * trainer.config.learn.rollout
+    assert isinstance(algorithm, PPO | Rainbow)
+    work: list[_BareRole | BareRainbow] = (
+        [BareRainbow(role) for role in algorithm.roles.values()]
+        if isinstance(algorithm, Rainbow)
+        else [_BareRole(role, trainer.config) for role in algorithm.roles.values()]
+    )
+    rows = sum(w.rows for w in work) * algorithm.rollout_steps
 
     def iteration() -> float:
         start = time.perf_counter()
