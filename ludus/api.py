@@ -41,9 +41,11 @@ def train(
 
 
 def _full_name(config: Config, name: str) -> str:
+    """The dotted name that a last name means; of the algorithms' settings, only those of the one in use are meant."""
     if "." in name:
         return name
-    matches = [n for n in flatten(config) if n == name or n.endswith("." + name)]
+    unused = "rainbow." if config.algorithm == "ppo" else "learn."
+    matches = [n for n in flatten(config) if n == name or (n.endswith("." + name) and not n.startswith(unused))]
     exact = [n for n in matches if n == name]
     if len(exact or matches) > 1:
         raise LudusError(f"'{name}' could be {' or '.join(matches)}: give the dotted name")
