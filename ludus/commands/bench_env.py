@@ -10,6 +10,7 @@ from ludus.bench.env import measure
 from ludus.commands import parse
 from ludus.errors import LudusError
 from ludus.games import load_game
+from ludus.training.sources import is_foreign
 
 SWEEP = [16, 64, 256, 1024, 4096, 16384, 65536]
 
@@ -19,11 +20,11 @@ class BenchEnv:
     """Measures how fast a game simulates: valid agent-steps per second, actions copied in and observations written."""
 
     game: str
-    """A game, game:preset, or package.module:GAME."""
+    """A game, game:preset, package.module:GAME, or gym:ID."""
     device: str = "cpu"
     """cpu or cuda."""
-    envs: int = 4096
-    """Number of envs in the batch."""
+    envs: int | None = None
+    """Number of envs in the batch (default: 4096; for gym:ID 16)."""
     threads: int | None = None
     """CPU threads (default: one per core)."""
     seconds: float = 3.0
@@ -33,7 +34,8 @@ class BenchEnv:
     sweep: bool = False
     """Measure from 16 to 65,536 envs and print a table."""
     against: str | None = None
-    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3), mettagrid (for arena)."""
+    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3), mettagrid (for arena);
+    beside gym:ID: sb3, its SubprocVecEnv and DummyVecEnv."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -46,6 +48,8 @@ def main(arguments: list[str]) -> int:
         raise LudusError(f"--seconds {options.seconds} measures nothing: use more than 0")
     if options.against and options.sweep:
         raise LudusError("--sweep measures Ludus alone: leave --against out")
+    if is_foreign(options.game):
+        return _foreign(options)
     game, preset = load_game(options.game)
     threads = options.threads if options.threads is not None else (os.cpu_count() or 1 if options.device == "cpu" else 1)
 
@@ -70,7 +74,7 @@ def main(arguments: list[str]) -> int:
                 print(f"{row['num_envs']:>8,} {row['agent_steps_per_s']:>15,.0f} {1e9 / row['agent_steps_per_s']:>18.1f}")
         return 0
     peers = _peers(options.against, game.name, options.seconds) if options.against else {}
-    result = run(options.envs)
+    result = run(options.envs or 4096)
     result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in peers.items()}
     result["ratio"] = {name: result["agent_steps_per_s"] / rate for name, rate in peers.items()}
     if options.json:
@@ -83,6 +87,21 @@ def main(arguments: list[str]) -> int:
         )
         for name, rate in peers.items():
             print(f"{name}, one process: {rate:,.0f} agent-steps/s; Ludus is {result['ratio'][name]:,.1f} times as fast")
+    return 0
+
+
+def _foreign(options: BenchEnv) -> int:
+    from ludus.bench import foreign
+
+    if options.sweep or options.device != "cpu":
+        raise LudusError(f"{options.game} runs in Python on the CPU: leave --sweep and --device out")
+    result = foreign.measure(options.game, options.envs or 16, options.seconds, options.against, seed=options.seed)
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    print(f"{options.game}: {result['agent_steps_per_s']:,.0f} agent-steps/s ({result['num_envs']} envs)")
+    for name, peer in result["peers"].items():
+        print(f"{name}: {peer['agent_steps_per_s']:,.0f} steps/s; Ludus is {result['ratio'][name]:,.1f} times as fast")
     return 0
 
 

@@ -135,9 +135,9 @@ class Codec:
     def _decoder(self, space: spaces.Space, path: str) -> Callable[..., Any]:
         """A function that builds a value of `space`; the names of what it consumes are noted on the way."""
         if isinstance(space, spaces.Discrete):
-            at, start = len(self.choices), int(space.start)
-            self.choices[f"action{path}"] = [str(start + i) for i in range(int(space.n))]
-            return lambda continuous, binary, choices: int(choices[at]) + start
+            at, start = len(self.choices), np.int64(space.start)  # as the space's own samples are
+            self.choices[f"action{path}"] = [str(int(start) + i) for i in range(int(space.n))]
+            return lambda continuous, binary, choices: choices[at] + start
         if isinstance(space, spaces.MultiDiscrete):
             first, starts, shape = len(self.choices), space.start, space.shape
             for i, n in enumerate(space.nvec.ravel()):

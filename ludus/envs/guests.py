@@ -81,6 +81,9 @@ class Guest:
     def __init__(self, source: str, env: Any, number: int, codecs: list[Codec], arrays: dict[str, np.ndarray]) -> None:
         self.source, self.env, self.number, self.codecs, self.arrays = source, env, number, codecs, arrays
         self.row = {name: array[number] for name, array in arrays.items()}
+        # views of every agent's row: making them in each step would cost as much as a step of a small env
+        self.chosen = [tuple(self.row[kind][a] for kind in ("continuous", "binary", "choices")) for a in range(len(codecs))]
+        self.shown = [self.row["observation"][a] for a in range(len(codecs))]
         self.pictures = [{name: self.row[f"seen_{name}"][a] for name in codec.seen} for a, codec in enumerate(codecs)]
         self._check_spaces()
 
@@ -121,17 +124,16 @@ class Guest:
         if codec.masked and mask is None and isinstance(observation, dict) and "action_mask" in observation:
             observation, mask = observation["observation"], observation["action_mask"]
         try:
-            codec.encode(observation, self.row["observation"][agent], self.pictures[agent])
+            codec.encode(observation, self.shown[agent], self.pictures[agent])
             if mask is not None:
                 codec.encode_mask(mask, self.row["action_mask"][agent])
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise self.wrong(f"the observation does not match its space {codec.observation_space}: {error}") from None
 
     def action(self, agent: int) -> Any:
-        row = self.row
-        if int(row["controller"][agent]) == RANDOM:
-            return self.codecs[agent].sample(row["action_mask"][agent])
-        return self.codecs[agent].decode(row["continuous"][agent], row["binary"][agent], row["choices"][agent])
+        if int(self.row["controller"][agent]) == RANDOM:
+            return self.codecs[agent].sample(self.row["action_mask"][agent])
+        return self.codecs[agent].decode(*self.chosen[agent])
 
     def reset(self, seed: int | None) -> None:
         raise NotImplementedError

@@ -161,3 +161,18 @@ def test_slow_envs_get_workers_and_fast_ones_do_not(monkeypatch):
     assert choose_workers(20e-6, 16) == 0  # 0.32 ms alone, 0.38 ms shared
     assert choose_workers(5e-3, 16) == 4  # 80 ms alone, 20.3 ms shared
     assert choose_workers(5e-3, 1) == 0
+
+
+def test_the_bench_counts_steps_of_foreign_envs(capsys):
+    import json
+
+    from ludus.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["bench", "env", "--game", ODD + "counter", "--envs", "2", "--seconds", "0.1", "--json"])
+    assert end.value.code == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["game"] == ODD + "counter" and result["agent_steps_per_s"] > 0 and result["ratio"] == {}
+    with pytest.raises(SystemExit) as end:
+        main(["bench", "env", "--game", "gym:CartPole-v1", "--against", "nobody"])
+    assert end.value.code == 2 and "there is sb3" in capsys.readouterr().err
