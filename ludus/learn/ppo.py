@@ -26,6 +26,7 @@ from ludus.curriculum.schedules import parse
 from ludus.learn.actions import action_metrics
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.learn.algorithm import Evidence, Timed
+from ludus.learn.strategy_metrics import StrategyMetrics
 from ludus.policies.encoders import shaped, steps_back, stored_as
 from ludus.policies.heads import Actions, action_space
 from ludus.policies.player import Player
@@ -158,6 +159,8 @@ class Role:
         self.gamma, self.clip, self.entropy = (torch.zeros((), device=config.device) for _ in range(3))
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
+        encoder = self.policy.strategy
+        self.strategy = StrategyMetrics(encoder, config.device) if encoder is not None else None
 
     def set_schedules(self, share: float) -> tuple[float, float]:
         """Scheduled values for this point of the budget, as tensors that a graph can read. Returns actor's and critic's rate."""
@@ -216,6 +219,12 @@ class Role:
             r.seen[name][t + part.frames - 1].copy_(newest)
         every = torch.arange(self.rows, device=self.start.device).unsqueeze(0)
         return r.stacks(torch.full_like(every, t), every)
+
+    def sample(self) -> dict[str, Tensor]:
+        """What some rows saw where the last chunk starts."""
+        rows = torch.arange(min(SAMPLE, self.rows), device=self.start.device).unsqueeze(0)
+        seen = self.rollout.stacks(torch.full_like(rows, self.rollout.reward.shape[0] - self.bptt), rows)
+        return self.policy.normalised(seen)
 
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""
@@ -376,6 +385,8 @@ class PPO:
         metrics: dict[str, float] = {}
         for role in self.roles.values():
             metrics |= {f"ppo/{role.name}/{key}": value for key, value in self.learn_role(role, share).items()}
+            if role.strategy is not None:
+                metrics |= {f"strategy/{role.name}/{key}": value for key, value in role.strategy.read().items()}
         return metrics
 
     def learn_role(self, role: Role, share: float) -> dict[str, float]:
@@ -410,6 +421,8 @@ class PPO:
         """Advantages, targets and their statistics, before the first pass."""
         r, steps = role.rollout, role.rollout.reward.shape[0]
         role.sums.zero_()
+        if role.strategy is not None:
+            role.strategy.look(role.sample())
         self.set_targets(role)
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valid)
@@ -442,6 +455,8 @@ class PPO:
     def finish(self, role: Role) -> None:
         """Observation statistics move only now: the same ones were used while acting and while learning."""
         r = role.rollout
+        if role.strategy is not None:
+            role.strategy.look_again(role.sample())
         if role.policy.normalise_observation:
             role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valid.flatten())
 

@@ -118,7 +118,7 @@ class Policy(nn.Module):
             x = self.observation_norm(x.float())
         elif not torch.is_autocast_enabled(x.device.type):
             x = x.float()
-        seen = self._normalised(seen or {})
+        seen = self.normalised(seen or {})
         split = self.actor.memory.state_size
         features, actor_state = self.actor(x, seen, state[:, :split], starts)
         if self.critic is None:
@@ -140,10 +140,10 @@ class Policy(nn.Module):
         """What the history keeps of an observation [rows, entries]: [rows, 1, entries of the history + 1]."""
         return nn.functional.pad(observation[:, self.history_entries], (0, 1), value=1.0).unsqueeze(1)
 
-    def _normalised(self, seen: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def normalised(self, seen: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A history is normalised as the observations it is made of."""
         if HISTORY not in seen or not self.normalise_observation:
-            return seen
+            return dict(seen)
         history = seen[HISTORY].float()
         values = self.observation_norm(history[..., :-1], self.history_entries)
         return {**seen, HISTORY: torch.cat([values, history[..., -1:]], -1)}

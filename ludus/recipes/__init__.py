@@ -15,6 +15,8 @@ RECIPES = {
     "arena": "ludus.recipes.arena:arena",
     "arena_small": "ludus.recipes.arena:arena_small",
     "brawl": "ludus.recipes.brawl:brawl",
+    "brawl_strategy": "ludus.recipes.brawl:brawl_strategy",
+    "brawl_strategy_full": "ludus.recipes.brawl:brawl_strategy_full",
     "hide_and_seek": "ludus.recipes.hide_and_seek:hide_and_seek",
     "mechs": "ludus.recipes.mechs:mechs",
     "mechs_2v2": "ludus.recipes.mechs:mechs_2v2",

@@ -9,6 +9,7 @@ from ludus.config import (
     PolicyConfig,
     PPOConfig,
     Stage,
+    StrategyConfig,
     TrainConfig,
 )
 
@@ -50,3 +51,25 @@ def brawl() -> Config:
         eval=EvalConfig(episodes=64, every_seconds=180.0, greedy=False, against=("bot:constant", "bot:based", "bot:random")),
         checkpoint=CheckpointConfig(best_metric="eval/bot:based/win"),
     )
+
+
+STYLES = ("based", "aggressive", "defensive", "kiter", "parry", "pounce", "switcher", "random", "constant")
+
+
+def brawl_strategy() -> Config:
+    """Recognises how its opponent plays: a small transformer over the opponent's last 65 steps, and opponents of many styles."""
+    config = brawl()
+    config.policy.strategy = StrategyConfig(size="small")
+    first, second, _ = config.curriculum.stages
+    everyone = ", ".join(f"bot:{style} 6" for style in STYLES)
+    config.curriculum.stages = (first, second, Stage(mix=f"self 23, pool 23, {everyone}"))
+    return config
+
+
+def brawl_strategy_full() -> Config:
+    """The same with the full transformer over all 65 steps, for a GPU."""
+    config = brawl_strategy()
+    config.device = "cuda"
+    config.policy.strategy = StrategyConfig(size="full")
+    config.policy.memory_size = 512
+    return config

@@ -4,9 +4,14 @@ import contextlib
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
+import ludus
 from ludus.config import (
+    CheckpointConfig,
     Config,
+    EvalConfig,
+    LogConfig,
     PolicyConfig,
     PPOConfig,
     StrategyConfig,
@@ -15,11 +20,13 @@ from ludus.config import (
 )
 from ludus.errors import LudusError
 from ludus.learn.ppo import PPO
+from ludus.learn.strategy_metrics import NAMES, StrategyMetrics
 from ludus.policies.heads import Actions, ActionSpace
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.policies.strategy import History, StrategyEncoder, sinusoids
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, float32, phase
+from ludus.training import checkpoint
 from ludus.training.start import prepare
 
 NOTHING = contextlib.nullcontext
@@ -170,7 +177,7 @@ def test_a_history_is_normalised_as_observations_are():
     policy.observation_norm.mean[:3] = torch.tensor([1.0, 2.0, 3.0])
     policy.observation_norm.var[:3] = 4.0
     window = torch.tensor([5.0, 9.0, 1.0]).expand(1, 1, 3, 1, 3)  # clock 5, episode 9
-    assert torch.allclose(policy._normalised({"history": window})["history"][0, 0, 0, 0], torch.tensor([1.0, 4.0, 1.0]))
+    assert torch.allclose(policy.normalised({"history": window})["history"][0, 0, 0, 0], torch.tensor([1.0, 4.0, 1.0]))
 
 
 def test_what_cannot_work_is_refused():
@@ -189,3 +196,42 @@ def test_what_cannot_work_is_refused():
     refused("not by rainbow", "rainbow", size="small")
     refused("no observation entry begins so", size="small", entries="nobody_")
     refused("give policy.hidden a layer", hidden=(), size="small", entries="")
+
+
+def test_metrics_tell_spread_entropy_and_drift():
+    """Alike windows have no spread; uniform attention has all of its entropy; what does not learn does not drift."""
+    encoder = make_encoder()
+    torch.nn.init.zeros_(encoder.interest.weight)
+    history = torch.randn(1, 8, 5, 1, 4)
+    history[..., -1] = 1.0
+    history[:, :, 0, :, -1] = 0.0
+    metrics = StrategyMetrics(encoder, "cpu")
+    metrics.look({"history": history})
+    metrics.look_again({"history": history})
+    read = metrics.read()
+    assert read["attention_entropy"] == pytest.approx(1.0) and read["drift"] == 0 and read["vector_std"] > 0.01
+    with torch.no_grad():
+        encoder.refine[-1].bias += read["vector_std"]
+    metrics.look_again({"history": history})
+    assert metrics.read()["drift"] == pytest.approx(1.0, rel=1e-4)
+    metrics.look({"history": history[:, :1].expand(-1, 8, -1, -1, -1)})
+    assert metrics.read()["vector_std"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_run_logs_strategy_metrics_and_resumes_exactly(tmp_path):
+    config = Config(
+        game="tests.policies.test_strategy:GAME", envs=6, train=TrainConfig(total_agent_steps=100, threads=1),
+        learn=PPOConfig(rollout=5, minibatches=2, bptt=5, learning_rate=1e-3),
+        policy=PolicyConfig(hidden=(8,), memory="lstm", memory_size=4, strategy=StrategyConfig(size="small", **SMALL)),
+        eval=EvalConfig(episodes=2, every_agent_steps=1000, against=("self",), greedy=False),
+        checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=9), log=LogConfig(tensorboard=False),
+    )  # fmt: skip
+    run = ludus.train(config, run=tmp_path / "run", quiet=True)
+    first = run.metrics()[0]
+    assert {f"strategy/agent/{name}" for name in NAMES} <= first.keys() and first["strategy/agent/drift"] > 0
+    steps = checkpoint.steps(run)
+    end = checkpoint.folder(run, steps[-1]) / "policy.safetensors"
+    before = load_file(end)
+    ludus.resume(f"{run.path}@{steps[2]}", quiet=True)
+    after = load_file(end)
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
