@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
                 print(f"{row['num_envs']:>8,} {row['agent_steps_per_s']:>15,.0f} {1e9 / row['agent_steps_per_s']:>18.1f}")
         return 0
     peers = _peers(options.against, game.name, options.seconds) if options.against else {}
-    result = run(options.envs or 4096)
+    result = run(options.envs if options.envs is not None else 4096)
     result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in peers.items()}
     result["ratio"] = {name: result["agent_steps_per_s"] / rate for name, rate in peers.items()}
     if options.json:
@@ -95,7 +95,9 @@ def _foreign(options: BenchEnv) -> int:
 
     if options.sweep or options.device != "cpu":
         raise LudusError(f"{options.game} runs in Python on the CPU: leave --sweep and --device out")
-    result = foreign.measure(options.game, options.envs or 16, options.seconds, options.against, seed=options.seed)
+    result = foreign.measure(
+        options.game, options.envs if options.envs is not None else 16, options.seconds, options.against, seed=options.seed
+    )
     if options.json:
         print(json.dumps(result))
         return 0
