@@ -304,7 +304,8 @@ class Rainbow:
         rate = role.set_schedules(share)
         role.policy.train()
         role.sums.zero_()
-        role.q_extremes.copy_(torch.tensor([float("inf"), -float("inf")]))
+        role.q_extremes[0].fill_(float("inf"))
+        role.q_extremes[1].fill_(-float("inf"))
         role.last_updates = role.updates_due()
         for _ in range(role.last_updates):
             role.following.fill_(1 - average_at(self.c.average, int(role.count.updates)))
