@@ -344,10 +344,10 @@ def test_the_possible_range_of_values():
 @pytest.mark.parametrize(
     ("recipe", "values", "words"),
     [
-        ("racing_lidar", {"rainbow.replay": 100}, ["replay of 100", "batch of 128"]),
+        ("racing_lidar", {"rainbow.replay": 100, "rainbow.batch": 128}, ["replay of 100", "batch of 128"]),
         (
             "racing_lidar",
-            {"rainbow.replay": 4_800, "rainbow.warm_up": 0},
+            {"rainbow.replay": 4_800, "rainbow.warm_up": 0, "rainbow.n_step": 5},
             ["37 steps of 128 rows", "rollout of 32", "5 steps", "4,864"],
         ),
         ("racing_lidar", {"rainbow.n_step": 2_000}, ["n_step=2000", "episode of 1000"]),
