@@ -393,7 +393,7 @@ def resolve(config: Config) -> Config:
         config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
     budget = config.train.total_agent_steps
     if config.rainbow.epsilon_over is None:
-        config.rainbow.epsilon_over = max(1, budget // 10) if budget is not None else 300_000
+        config.rainbow.epsilon_over = max(1, budget * 3 // 10) if budget is not None else 300_000
     if config.league.snapshot_every is None:
         config.league.snapshot_every = max(1, (budget or 100_000_000) // 50)
     if config.eval.every_agent_steps is None and config.eval.every_seconds is None:

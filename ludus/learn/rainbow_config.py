@@ -76,7 +76,7 @@ class RainbowConfig:
     epsilon_to: float = 0.02
     """Share of random actions in the end."""
     epsilon_over: int | None = None
-    """When the end is reached, in epsilon_unit (default: a tenth of the budget in agent-steps, else 300,000 steps)."""
+    """When the end is reached, in epsilon_unit (default: three tenths of the budget in agent-steps, else 300,000)."""
     epsilon_unit: str = "steps"
     """steps (agent-steps) or episodes."""
     epsilon_off: int | None = None

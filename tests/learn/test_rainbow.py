@@ -411,7 +411,7 @@ def learn(env, iterations, **settings):
 def test_constant_reward_is_worth_one_over_one_minus_gamma():
     """Episodes are cut after 20 steps: without bootstrapping from the last observation the value would be about 6."""
     for n_step in (1, 5):  # the observation is 0, so only biases learn, by about the learning rate at each update
-        q = learn("ProbeConstant", 120, n_step=n_step, learning_rate="0.1 -> 0.01", target_every=10)
+        q = learn("ProbeConstant", 50, n_step=n_step, learning_rate=0.1, target_every=5, iqn=False)
         assert max(q(0.0)) == pytest.approx(10.0, rel=0.05)
 
 
@@ -419,12 +419,12 @@ def test_constant_reward_is_worth_one_over_one_minus_gamma():
     "settings", [{}, dict(iqn=False, dueling=False, double=False), dict(prioritised=True, noisy=True)], ids=["iqn", "dqn", "all"]
 )
 def test_the_action_depends_on_the_observation(settings):
-    q = learn("ProbeMatch", 60, **settings)
+    q = learn("ProbeMatch", 40, **settings)
     assert q(1.0)[1] == pytest.approx(1.0, abs=0.25) and q(1.0)[1] > q(1.0)[0] + 0.5 and q(-1.0)[0] > q(-1.0)[1] + 0.5
 
 
 def test_credit_over_two_steps():
-    q = learn("ProbeDelay", 60)
+    q = learn("ProbeDelay", 40)
     assert max(q(1.0)) == pytest.approx(1.0, abs=0.1) and max(q(0.0)) == pytest.approx(0.9, abs=0.1)
 
 
