@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -216,6 +216,25 @@ class Batch:
                 value = torch.from_numpy(value).to(self.device)
             self.arrays[packed][envs, index] = value
 
+    def score_tasks(self, goal: str, roles: Sequence[str]) -> None:
+        """Which goal metric of whose agents is the score of an episode's task."""
+        scored = np.zeros(self.layout.num_agents, bool)
+        for seats in self.layout.seats:
+            scored[seats.agents] = seats.role in roles
+        self._fill("task_goal", np.array([self.layout.goals.index(goal)]))
+        self._fill("task_scored", scored)
+
+    def set_tasks(self, numbers: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
+        """The number of the task that each env plays next, and its values of parameters and `reward.TERM` weights."""
+        self._fill("task_next", numbers)
+        self.set_params(values)
+
+    def read_task_results(self) -> np.ndarray:
+        """[envs, (task before the next one, the next one), (episodes, sum of scores)] since the last call."""
+        results = self.numpy("task_results").astype(np.float64)
+        self.arrays["task_results"][...] = 0
+        return results
+
     def received(self) -> dict[str, Any]:
         """The game as the simulator holds it now: sizes, parameters and weights read back from its arrays.
 
@@ -236,16 +255,24 @@ class Batch:
             "rewards": {n: summary(weights[:, i]) for i, n in enumerate(self.layout.terms)},
         }
 
-    def check_received(self) -> None:
-        """Raises if the simulator does not hold the values this batch was made with."""
-        received = self.received()
-        asked = {**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}}
-        held = {**received["params"], **{f"reward.{t}": w for t, w in received["rewards"].items()}}
-        wrong = [
-            f"{name} is {held[name]} instead of {value}"
-            for name, value in asked.items()
-            if isinstance(held[name], dict) or np.float32(value) != np.float32(held[name])
-        ]
+    def held(self, name: str) -> np.ndarray:
+        """[envs]: what every env holds now of a parameter or a `reward.TERM` weight."""
+        if name in self.game.params:
+            slot = self.layout.slots[name]
+            return _host(self.arrays[slot.packed][:, slot.start]).astype(np.float32)
+        return _host(self.arrays["weights"][:, self.layout.terms.index(name.removeprefix("reward."))])
+
+    def check_received(self, varied: Mapping[str, np.ndarray] | None = None) -> None:
+        """Raises if the simulator does not hold the values this batch was made with, or those that each env was given since."""
+        asked = {**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}, **(varied or {})}
+        wrong = []
+        for name, value in asked.items():
+            held = self.held(name)
+            differ = np.flatnonzero(held != np.broadcast_to(np.float32(value), held.shape))
+            if len(differ):
+                found, wanted = held[differ[0]], np.broadcast_to(np.float32(value), held.shape)[differ[0]]
+                where = f" in {len(differ)} of {self.num_envs} envs" if len(differ) < self.num_envs else ""
+                wrong.append(f"{name} is {found!s} instead of {wanted!s}{where}")
         if wrong:
             raise LudusError(f"the simulator of {self.game.name} does not hold what was asked for: {'; '.join(wrong)}")
 

@@ -18,16 +18,17 @@ STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE, STREAM_LINEUP = 9001, 9002, 900
 
 
 @phase(
-    writes=("resetting", "episode", "step", "key", "terminated", "truncated", "float_params", "int_params", "weights"),
+    writes=("resetting", "episode", "step", "key", "terminated", "truncated", "float_params", "int_params", "weights", "task"),
 )
 def begin_env(
     env, finished, resetting, episode, step, seed, env_id, key, terminated, truncated, float_params, float_params_next,
-    int_params, int_params_next, weights, weights_next, num_float_params, num_int_params, num_terms,
+    int_params, int_params_next, weights, weights_next, task, task_next, num_float_params, num_int_params, num_terms,
 ):  # fmt: skip
     resetting[env] = finished[env]
     if finished[env]:
         episode[env] += 1
         step[env] = 0
+        task[env] = task_next[env]
         for i in range(num_float_params):
             float_params[env, i] = float_params_next[env, i]
         for i in range(num_int_params):
@@ -220,6 +221,22 @@ def count_lineup(env, agents, counted, lineup, controller, outcome, lineup_resul
             lineup_results[env, at, 1] += float32(won) / float32(learners)
             lineup_results[env, at, 2] += float32(learners - won - lost) / float32(learners)
             lineup_results[env, at, 3] += float32(lost) / float32(learners)
+
+
+@phase(writes="task_results")
+def count_task(env, agents, counted, task, task_next, task_goal, task_scored, controller, goals, task_results):
+    """Adds a finished episode to its task: episodes, and the mean goal of its learning agents. Row 1 is the task that comes
+    next (which has begun where episodes are short), row 0 the one before it."""
+    if counted[env]:
+        learners, total = 0, 0.0
+        for agent in range(agents):
+            if task_scored[agent] and controller[env, agent] == 0:
+                learners += 1
+                total += goals[env, agent, task_goal[0]]
+        if learners > 0:
+            row = 1 if task[env] == task_next[env] else 0
+            task_results[env, row, 0] += 1.0
+            task_results[env, row, 1] += total / float32(learners)
 
 
 @phase(writes="valid_steps")

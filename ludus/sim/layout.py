@@ -36,6 +36,11 @@ ENGINE_FIELDS: dict[str, Field] = {
     "num_lineups": i32(1, shared=True),
     "lineup_controller": i16(LINEUPS, "agents", shared=True),
     "lineup_until": f32(2, LINEUPS, shared=True),
+    "task": i32(),
+    "task_next": i32(),
+    "task_results": f32(2, 2),
+    "task_goal": i32(1, shared=True),
+    "task_scored": flag("agents", shared=True),
     "was_alive": flag("agents"),
     "valid": flag("agents"),
     "reward": f32("agents"),
@@ -241,6 +246,10 @@ class Layout:
         )
         self.sizes = sizes
         self.arrays: dict[str, Field] = {**game.state, **ENGINE_FIELDS, **RULE_FIELDS}
+
+    def actions_of(self, role: str) -> Layout:
+        """What a role can do: in a game all roles have the same actions (those of other libraries may not)."""
+        return self
 
     def shape(self, name: str, num_envs: int) -> tuple[int, ...]:
         """The full shape of a stored array."""

@@ -68,6 +68,7 @@ def assemble(game: Game) -> Program:
     calls += [Call(p, "step") for p in step]
     calls += [Call(p, "reset") for p in reset]
     calls += [Call(p, "always") for p in common]
-    ending = (episode.end_env, episode.end_agent, episode.count_agent, episode.count_lineup, episode.count_env)
-    calls += [Call(p, "always") for p in ending]
+    calls += [Call(p, "always") for p in (episode.end_env, episode.end_agent)]
+    counting = (episode.count_agent, episode.count_lineup, episode.count_task, episode.count_env)
+    calls += [Call(p, "always") for p in counting]
     return Program(game.name, tuple(calls))
