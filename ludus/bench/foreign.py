@@ -48,7 +48,10 @@ def measure(source: str, envs: int, seconds: float, against: str | None = None, 
 def _own_rate(batch: ForeignBatch, seconds: float) -> float:
     """Valid agent-steps: reset rows do not count."""
     random = np.random.default_rng(0)
-    options = np.array([len(o) for o in batch.layout.choices.values()], int)
+    options = np.ones(batch["choices"].shape[1:], int)
+    for seats in batch.layout.seats:
+        of_role = [len(o) for o in batch.layout.actions_of(seats.role).choices.values()]
+        options[seats.agents, : len(of_role)] = of_role
     sets = [
         {
             "continuous": random.uniform(-1, 1, batch["continuous"].shape).astype(np.float32),

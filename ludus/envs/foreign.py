@@ -17,10 +17,11 @@ import numpy as np
 
 from ludus.envs.codec import Codec
 from ludus.envs.gate import Gate
-from ludus.envs.guests import Guests, agents_of, gives_masks, invite, make_env
+from ludus.envs.guests import Guests, gives_masks, invite, make_env, roles_of
 from ludus.envs.layout import ForeignLayout, codecs_of
 from ludus.envs.processes import Processes, Shapes, SharedArrays, memory_mb
 from ludus.envs.remote import RemoteHost
+from ludus.envs.roles import roles_by_name
 from ludus.errors import LudusError, nearest
 from ludus.sim.episode import RANDOM
 from ludus.training import devices
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 EXCHANGE_SECONDS = 3e-4
 WORTH_IT = 1.3  # how much faster workers must promise to be
 PROBE_STEPS, PROBE_SECONDS = 200, 0.05
+_measured: dict[str, float] = {}  # seconds of a step, by source: every evaluation makes a batch
 
 devices.measured_elsewhere["memory/workers_mb"] = memory_mb
 
@@ -63,10 +65,12 @@ class ForeignBatch:
         """Envs in this process, or in workers."""
         env = make_env(self.source)
         masked = gives_masks(self.source, env, int(self._seeds()[0]))
-        codecs = codecs_of(env, masked=masked)
-        self.layout = ForeignLayout(self.source, agents_of(env), codecs)
+        codecs = codecs_of(env, masked)
+        self.layout = ForeignLayout(self.source, roles_of(env), codecs)
         if workers is None:
-            workers = choose_workers(step_seconds(self.source, self.layout, codecs, env), self.num_envs)
+            if self.source not in _measured:
+                _measured[self.source] = step_seconds(self.source, self.layout, codecs, env)
+            workers = choose_workers(_measured[self.source], self.num_envs)
         shapes = self.layout.shapes(self.num_envs)
         if workers:
             env.close()
@@ -81,7 +85,7 @@ class ForeignBatch:
         """Envs elsewhere."""
         gate = Gate.at(address)
         hello = gate.layout()
-        self.layout = ForeignLayout(self.source, list(hello.agents), [hello] * len(hello.agents))
+        self.layout = ForeignLayout(self.source, roles_by_name(hello.agents), [hello] * len(hello.agents))
         self.arrays = zeros(self.layout.shapes(self.num_envs))
         self.host = RemoteHost(gate, self.num_envs, self.arrays, **limits)
 

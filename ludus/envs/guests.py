@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ludus.envs.codec import Codec
+from ludus.envs.roles import roles_by_name
 from ludus.errors import LudusError
 from ludus.games import import_object
 from ludus.sim.episode import RANDOM
@@ -47,8 +48,26 @@ def source_of(function: Any) -> str:
     return f"env:{module}:{name}"
 
 
+def roles_of(env: Any) -> dict[str, list[str]]:
+    """Agents by role. Where agents named role_0, role_1, … see or act differently, each kind is a role, named as its first one."""
+    if not hasattr(env, "possible_agents"):
+        return {"agent": ["agent"]}
+    roles: dict[str, list[str]] = {}
+    for name, members in roles_by_name(env.possible_agents).items():
+        kinds: list[list[str]] = []
+        for agent in members:
+            alike = [kind for kind in kinds if spaces_of(env, kind[0]) == spaces_of(env, agent)]
+            if alike:
+                alike[0].append(agent)
+            else:
+                kinds.append([agent])
+        roles |= {name if len(kinds) == 1 else kind[0]: kind for kind in kinds}
+    return roles
+
+
 def agents_of(env: Any) -> list[str]:
-    return list(env.possible_agents) if hasattr(env, "possible_agents") else ["agent"]
+    """In the order of the batch: role after role."""
+    return [agent for members in roles_of(env).values() for agent in members]
 
 
 def spaces_of(env: Any, agent: str) -> tuple[spaces.Space, spaces.Space]:
@@ -63,16 +82,15 @@ def _has_mask(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
 
 
-def gives_masks(source: str, env: Any, seed: int) -> bool:
-    """Does a mask come with the first observation?"""
+def gives_masks(source: str, env: Any, seed: int) -> list[bool]:
+    """Does a mask come with the first observation? For each agent."""
     try:
         _, info = env.reset(seed=seed)
     except Exception as error:
         raise LudusError(f"env 0 of {source} raised {type(error).__name__} in reset: {error}") from error
     if not hasattr(env, "possible_agents"):
-        return "action_mask" in info
-    first = env.possible_agents[0]
-    return _has_mask(env.observation_space(first)) or "action_mask" in info.get(first, {})
+        return ["action_mask" in info]
+    return [_has_mask(env.observation_space(name)) or "action_mask" in info.get(name, {}) for name in agents_of(env)]
 
 
 class Guest:
@@ -84,6 +102,7 @@ class Guest:
         # views of every agent's row: making them in each step would cost as much as a step of a small env
         self.chosen = [tuple(self.row[kind][a] for kind in ("continuous", "binary", "choices")) for a in range(len(codecs))]
         self.shown = [self.row["observation"][a] for a in range(len(codecs))]
+        self.allowed = [self.row["action_mask"][a, : codec.num_masked] for a, codec in enumerate(codecs)]
         self.pictures = [{name: self.row[f"seen_{name}"][a] for name in codec.seen} for a, codec in enumerate(codecs)]
         self._check_spaces()
 
@@ -126,13 +145,13 @@ class Guest:
         try:
             codec.encode(observation, self.shown[agent], self.pictures[agent])
             if mask is not None:
-                codec.encode_mask(mask, self.row["action_mask"][agent])
+                codec.encode_mask(mask, self.allowed[agent])
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise self.wrong(f"the observation does not match its space {codec.observation_space}: {error}") from None
 
     def action(self, agent: int) -> Any:
         if int(self.row["controller"][agent]) == RANDOM:
-            return self.codecs[agent].sample(self.row["action_mask"][agent])
+            return self.codecs[agent].sample(self.allowed[agent])
         return self.codecs[agent].decode(*self.chosen[agent])
 
     def reset(self, seed: int | None) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ludus.envs.codec import Codec
@@ -13,62 +13,75 @@ from ludus.errors import LudusError
 from ludus.sim.layout import Seats
 
 
-def codecs_of(env: Any, *, masked: bool) -> list[Codec]:
+def codecs_of(env: Any, masked: Sequence[bool]) -> list[Codec]:
     """One for each agent."""
-    return [Codec(*spaces_of(env, agent), masked=masked) for agent in agents_of(env)]
+    return [Codec(*spaces_of(env, agent), masked=m) for agent, m in zip(agents_of(env), masked, strict=True)]
+
+
+@dataclass(frozen=True)
+class RoleActions:
+    """What a role can do: the first columns of the batch's action arrays, and where in the mask their flags are."""
+
+    continuous: list[str]
+    binary: list[str]
+    choices: dict[str, list[str]]
+    binary_mask_at: list[int]
+    choice_mask_at: list[int]
+
+    @classmethod
+    def of(cls, codec: Codec | Hello) -> RoleActions:
+        flags = [len(codec.binary) + sum(map(len, list(codec.choices.values())[:i])) for i in range(len(codec.choices))]
+        masked = codec.num_masked > 0
+        return cls(
+            codec.continuous, codec.binary, codec.choices, [i if masked else -1 for i in range(len(codec.binary))],
+            [at if masked else -1 for at in flags],
+        )  # fmt: skip
+
+    def describe(self) -> dict[str, object]:
+        return {"continuous": self.continuous, "binary": self.binary, "choices": self.choices}
 
 
 class ForeignLayout:
-    """Agents named role_0, role_1, … are of one role and share a policy; observations are padded to the longest.
+    """Roles may see differently much and act differently: arrays are as wide as the widest needs, and the others use a part.
 
-    All agents must have the same actions: a batch has one layout.
+    `roles`: role → its agents; `codecs`: one for each agent, in the same order.
     """
 
-    def __init__(self, source: str, agents: list[str], codecs: Sequence[Codec | Hello]) -> None:
-        roles = [re.sub(r"_?\d+$", "", agent) or agent for agent in agents]
+    def __init__(self, source: str, roles: Mapping[str, Sequence[str]], codecs: Sequence[Codec | Hello]) -> None:
+        agents = [agent for members in roles.values() for agent in members]
         self.seats: list[Seats] = []
-        for role in dict.fromkeys(roles):
-            first, count = roles.index(role), roles.count(role)
-            if roles[first : first + count] != [role] * count:
-                raise LudusError(f"the agents of {source} are {', '.join(agents)}: those of one role must stand side by side")
-            self.seats.append(Seats(role, first, count, 1))
-        first_codec = codecs[0]
-        for agent, role, codec in zip(agents, roles, codecs, strict=True):
-            of_role = codecs[roles.index(role)]
-            if codec.action_space != first_codec.action_space:
-                raise LudusError(
-                    f"{agent} of {source} has the action space {codec.action_space}, {agents[0]} has {first_codec.action_space}: "
-                    f"wrap the env so that all have the same"
-                )
-            if codec.observation_space != of_role.observation_space:
-                raise LudusError(
-                    f"{agent} of {source} sees {codec.observation_space}, others of its role see {of_role.observation_space}: "
-                    f"wrap the env so that they see the same, or give it another name"
-                )
-            if codec.seen != first_codec.seen:
+        self.actions: dict[str, RoleActions] = {}
+        for role, members in roles.items():
+            first = agents.index(members[0])
+            self.seats.append(Seats(role, first, len(members), 1))
+            self.actions[role] = RoleActions.of(codecs[first])
+        self.seen = codecs[0].seen
+        for agent, codec in zip(agents, codecs, strict=True):
+            if codec.seen != self.seen:
                 raise LudusError(
                     f"{agent} of {source} sees other pictures than {agents[0]}: wrap the env so that all see the same"
                 )
-        self.seen = first_codec.seen
         self.observation = max((codec.observation_names for codec in codecs), key=len)
-        self.continuous, self.binary, self.choices = first_codec.continuous, first_codec.binary, first_codec.choices
-        masked = first_codec.num_masked > 0
-        self.binary_mask_at = [i if masked else -1 for i in range(len(self.binary))]
-        self.choice_mask_at: list[int] = []
-        at = len(self.binary)
-        for options in self.choices.values():
-            self.choice_mask_at.append(at if masked else -1)
-            at += len(options)
+        self.continuous = max((a.continuous for a in self.actions.values()), key=len)
+        self.binary = max((a.binary for a in self.actions.values()), key=len)
+        self.choices = max((a.choices for a in self.actions.values()), key=len)
         self.num_agents = len(agents)
-        self.sizes = {"num_masked": first_codec.num_masked, "agents": self.num_agents}
+        self.sizes = {"num_masked": max(codec.num_masked for codec in codecs), "agents": self.num_agents}
         self.terms: list[str] = ["reward"]
         self.goals: list[str] = []
 
+    def actions_of(self, role: str) -> RoleActions:
+        return self.actions[role]
+
     def describe(self) -> dict[str, object]:
+        """As a game's; where roles act differently, also by role."""
+        actions = {role: a.describe() for role, a in self.actions.items()}
+        widest = {"continuous": self.continuous, "binary": self.binary, "choices": self.choices}
         return {
             "observation": self.observation,
             "seen": {name: seen.describe() for name, seen in self.seen.items()},
-            "action": {"continuous": self.continuous, "binary": self.binary, "choices": self.choices},
+            "action": widest,
+            **({} if all(a == widest for a in actions.values()) else {"actions_by_role": actions}),
             "roles": {s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams} for s in self.seats},
             "rewards": {"reward": {"kind": "goal", "roles": None}},
             "goal_metrics": {},

@@ -58,7 +58,7 @@ def _aligned(size: int) -> int:
 class Worker:
     """A process with envs `first` to `last`."""
 
-    def __init__(self, source: str, first: int, last: int, masked: bool, shapes: Shapes, descriptor: int) -> None:
+    def __init__(self, source: str, first: int, last: int, masked: list[bool], shapes: Shapes, descriptor: int) -> None:
         self.source, self.first, self.last = source, first, last
         orders, self.orders = os.pipe()
         self.answers, answers = os.pipe()
@@ -103,7 +103,7 @@ class Processes:
     """Envs split over workers. Stands in for `Guests`."""
 
     def __init__(
-        self, source: str, num_envs: int, workers: int, masked: bool, shapes: Shapes, shared: SharedArrays,
+        self, source: str, num_envs: int, workers: int, masked: list[bool], shapes: Shapes, shared: SharedArrays,
         *, start_seconds: float = START_SECONDS, step_seconds: float = STEP_SECONDS,
     ) -> None:  # fmt: skip
         self.source, self.arrays, self.step_seconds = source, shared.arrays, step_seconds
@@ -172,7 +172,7 @@ def main(text: str) -> None:
     guests: Guests | None = None
     try:
         env = make_env(task["source"])
-        codecs = codecs_of(env, masked=task["masked"])
+        codecs = codecs_of(env, task["masked"])
         guests = Guests(task["source"], task["first"], task["last"], codecs, shared.arrays, env)
         answer(DONE)
         while os.read(task["orders"], 1):

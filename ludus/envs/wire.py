@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ludus.envs.roles import roles_by_name
+
 PROTOCOL = 1
 MOST_ENVS, MOST_AGENTS, MOST_ENTRIES, MOST_OPTIONS = 4096, 64, 65_536, 1024
 MOST_SHOWN = 80  # characters of what a client sent, in a message about it
@@ -103,6 +105,9 @@ def read_hello(message: Any) -> Hello:
     )
     if not (hello.continuous_names or hello.binary_names or hello.options):
         raise Fault("hello offers no action: name some in action.continuous, action.binary or action.choices")
+    by_role = [agent for members in roles_by_name(hello.agents).values() for agent in members]
+    if by_role != list(hello.agents):
+        raise Fault(f"the agents are {', '.join(hello.agents)}: those of one role must stand side by side")
     if hello.masked and hello.continuous_names:
         raise Fault("masks are for keys and choices: leave them out where there are continuous actions")
     return hello

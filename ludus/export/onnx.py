@@ -126,7 +126,8 @@ def export_policy(policy: Policy, layout: Mapping[str, Any], num_masked: int, pa
         raise LudusError("export to ONNX needs the packages onnx and onnxscript: pip install 'ludus[onnx]'")
     import onnx
 
-    model = Exported(policy, layout["action"]["choices"], str(path))
+    action = layout.get("actions_by_role", {}).get(about.get("role"), layout["action"])
+    model = Exported(policy, action["choices"], str(path))
     rows = torch.export.Dim("rows", min=1)
     with _quiet():
         program = torch.onnx.export(
@@ -135,7 +136,7 @@ def export_policy(policy: Policy, layout: Mapping[str, Any], num_masked: int, pa
         )  # fmt: skip
     assert program is not None
     made = program.model_proto
-    facts = {"ludus": __version__, "observation": layout["observation"], "action": layout["action"], **about}
+    facts = {"ludus": __version__, "observation": layout["observation"], "action": action, **about}
     onnx.helper.set_model_props(made, {name: v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()})
     onnx.checker.check_model(made)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,9 +73,9 @@ def make_algorithm(batch: Any, config: Config) -> Algorithm:
     return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
 
 
-def make_policy(layout: Any, config: Config) -> Any:
+def make_policy(layout: Any, config: Config, role: str) -> Any:
     """The untrained policy of a role, as the config's algorithm has it."""
-    space = action_space(layout, config.policy.state_dependent_std)
+    space = action_space(layout.actions_of(role), config.policy.state_dependent_std)
     if config.algorithm == "rainbow":
         from ludus.policies.q_policy import QPolicy
 

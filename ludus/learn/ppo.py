@@ -126,7 +126,7 @@ class Role:
         self.name, self.agents, self.batch = name, agents, batch
         self.config: PPOConfig = config.learn.for_role(name)
         layout = batch.layout
-        self.space = action_space(layout, config.policy.state_dependent_std)
+        self.space = action_space(layout.actions_of(name), config.policy.state_dependent_std)
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
         self.policy = Policy(layout.observation, self.space, config.policy, layout.seen).to(config.device)
@@ -244,11 +244,11 @@ class Role:
         r.raw[t], r.binary[t], r.choices[t] = actions.raw[0], actions.binary[0], actions.choices[0]
         self.state.copy_(output.state)
         if self.space.continuous:
-            batch.tensor("continuous")[:, self.agents] = torch.tanh(r.raw[t]).view(shape)
+            batch.tensor("continuous")[:, self.agents, : self.space.continuous] = torch.tanh(r.raw[t]).view(shape)
         if self.space.binary:
-            batch.tensor("binary")[:, self.agents] = r.binary[t].view(shape)
+            batch.tensor("binary")[:, self.agents, : self.space.binary] = r.binary[t].view(shape)
         if self.space.choices:
-            batch.tensor("choices")[:, self.agents] = r.choices[t].view(shape)
+            batch.tensor("choices")[:, self.agents, : len(self.space.choices)] = r.choices[t].view(shape)
 
     def see(self, t: int) -> None:
         """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
@@ -312,7 +312,7 @@ class PPO:
         out: dict[str, float] = {}
         for name, role in self.roles.items():
             r = role.rollout
-            out |= action_metrics(self.batch.layout, name, r.raw, r.binary, r.choices, r.valid)
+            out |= action_metrics(self.batch.layout.actions_of(name), name, r.raw, r.binary, r.choices, r.valid)
         return out
 
     def buffer_bytes(self) -> int:

@@ -92,7 +92,7 @@ class Role:
         c, device = self.config, config.device
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy: QPolicy = make_policy(batch.layout, config).to(device)
+        self.policy: QPolicy = make_policy(batch.layout, config, name).to(device)
         self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
         self.parameters = list(self.policy.online.parameters())
         on_gpu = device == "cuda"
@@ -147,7 +147,7 @@ class Role:
         at_random = torch.rand(self.rows, device=q.device) < self.epsilon
         action = torch.where(at_random, anything, q.argmax(-1))
         self.random_actions += at_random.float().mean() / self.config.rollout
-        self.batch.tensor("choices")[:, self.agents] = action.view(self.batch.num_envs, self.num_agents, 1).int()
+        self.batch.tensor("choices")[:, self.agents, :1] = action.view(self.batch.num_envs, self.num_agents, 1).int()
         return action
 
     def see(self, action: Tensor) -> None:
@@ -227,7 +227,7 @@ class Rainbow:
             recent = role.replay.recent(self.c.rollout)
             choices, valid = role.replay.action[recent].unsqueeze(-1), role.replay.valid[recent]
             nothing = torch.zeros(*valid.shape, 0, device=valid.device)
-            out |= action_metrics(self.batch.layout, name, nothing, nothing, choices, valid)
+            out |= action_metrics(self.batch.layout.actions_of(name), name, nothing, nothing, choices, valid)
         return out
 
     def buffer_bytes(self) -> int:

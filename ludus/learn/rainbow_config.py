@@ -141,16 +141,17 @@ def _check_each(r: RainbowConfig) -> None:
 
 def check_game(r: RainbowConfig, game: str, layout: Any, max_steps: float | None, envs: int) -> None:
     """Refuses a game that it cannot play: it chooses one of several actions, and looks n_step ahead within an episode."""
-    others = [*layout.continuous, *layout.binary]
-    if others:
-        kind = "continuous" if layout.continuous else "binary"
-        raise LudusError(
-            f"rainbow chooses one of several actions, but {game} has the {kind} action '{others[0]}' ({len(others)} such): use algorithm ppo"
-        )
-    if len(layout.choices) != 1:
-        raise LudusError(
-            f"rainbow makes one choice a step, but {game} asks for {len(layout.choices)} ({', '.join(layout.choices)}): use algorithm ppo"
-        )
+    for actions in (layout.actions_of(seats.role) for seats in layout.seats):
+        others = [*actions.continuous, *actions.binary]
+        if others:
+            kind = "continuous" if actions.continuous else "binary"
+            raise LudusError(
+                f"rainbow chooses one of several actions, but {game} has the {kind} action '{others[0]}' ({len(others)} such): use algorithm ppo"
+            )
+        if len(actions.choices) != 1:
+            raise LudusError(
+                f"rainbow makes one choice a step, but {game} asks for {len(actions.choices)} ({', '.join(actions.choices)}): use algorithm ppo"
+            )
     if max_steps is not None and r.n_step > max_steps:
         raise LudusError(f"rainbow.n_step={r.n_step} is longer than an episode of {max_steps:g} steps: use {max_steps:g} or less")
     frames = max((part.frames for part in layout.seen.values()), default=1)

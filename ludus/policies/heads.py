@@ -70,7 +70,7 @@ class ActionSpace:
 
 
 def action_space(layout: Any, state_dependent_std: bool) -> ActionSpace:
-    """The action space of a batch's layout."""
+    """The action space of a layout, or of its `actions_of(role)`."""
     return ActionSpace(
         continuous=len(layout.continuous),
         binary=len(layout.binary),

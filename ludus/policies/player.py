@@ -45,7 +45,7 @@ class Player:
         output = self.policy(observation, self.state, starts, mask, seen)
         self.state.copy_(output.state)
         for name, values in self._chosen(output):
-            target = self.mine(name)
+            target = self.mine(name)[..., : values.shape[-1]]  # other roles may have more such actions
             values = values.view(target.shape).to(target.dtype)
             target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
 
@@ -64,7 +64,7 @@ class Player:
         self.state[rows] = output.state
         env, agent = rows // self.count, rows % self.count
         for name, values in self._chosen(output):
-            target = self.mine(name)
+            target = self.mine(name)[..., : values.shape[-1]]
             target[env, agent] = values[0].to(target.dtype)
 
     def _chosen(self, output: Any) -> list[tuple[str, torch.Tensor]]:

@@ -95,8 +95,8 @@ class Policy(nn.Module):
         )
         keys = space.continuous * (2 if space.state_dependent_std else 1)
         with torch.no_grad():
-            for name, mean in config.initial_mean_of.items():
-                self.action_head.bias[space.continuous_names.index(name)] = mean
+            for name in config.initial_mean_of.keys() & set(space.continuous_names):  # a role may lack an entry of another
+                self.action_head.bias[space.continuous_names.index(name)] = config.initial_mean_of[name]
             self.action_head.bias[keys : keys + space.binary] = config.initial_key_logit
             if space.state_dependent_std:
                 self.action_head.bias[space.continuous : keys] = self.log_std

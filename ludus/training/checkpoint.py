@@ -157,8 +157,11 @@ def fit_layout(
     tensors: dict[str, torch.Tensor], saved: Mapping[str, Any], now: Mapping[str, Any], where: str
 ) -> dict[str, torch.Tensor]:
     """Weights for today's layout from weights of the saved one: the same entries in another order are moved by name."""
-    if saved["action"] != now["action"]:
-        raise LudusError(f"{where} was trained with other actions ({saved['action']}) than the game has now ({now['action']})")
+    for part in ("action", "actions_by_role"):
+        if saved.get(part) != now.get(part):
+            raise LudusError(
+                f"{where} was trained with other actions ({saved.get(part)}) than the game has now ({now.get(part)})"
+            )
     before, after = list(saved["observation"]), list(now["observation"])
     if before == after:
         return tensors

@@ -35,7 +35,7 @@ def make_policies(
     layout, _ = layout_of(config)
     policies = {}
     for seats in layout.seats:
-        policy = make_policy(layout, config)
+        policy = make_policy(layout, config, seats.role)
         mine = checkpoint.fit_layout(checkpoint.split(tensors, seats.role), saved_layout, layout.describe(), where)
         policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
         policies[seats.role] = policy.eval()
@@ -43,6 +43,6 @@ def make_policies(
 
 
 def check_same_layout(a: Mapping[str, Any], b: Mapping[str, Any], what: str) -> None:
-    for part in ("observation", "seen", "action", "roles"):
+    for part in ("observation", "seen", "action", "actions_by_role", "roles"):
         if a.get(part) != b.get(part):
             raise LudusError(f"{what} differ in their {part}: a policy of one cannot play the other")

@@ -173,6 +173,52 @@ class Newcomer(Race):
         return out
 
 
-class OtherActions(Race):
+class Workshop(ParallelEnv):
+    """Agents that act differently, in no order; the second apprentice is unlike the first. Episodes of four steps.
+
+    The cutter earns its first number, the painter 1 for pressing its one key and choosing "2", an apprentice 1 for its
+    highest allowed choice.
+    """
+
+    metadata = {"name": "workshop"}  # noqa: RUF012
+    possible_agents = ["cutter_0", "apprentice_0", "painter_0", "cutter_1", "apprentice_1"]  # noqa: RUF012
+    actions = {  # noqa: RUF012
+        "cutter": spaces.Box(-1, 1, (2,), np.float32),
+        "painter": spaces.Dict({"key": spaces.MultiBinary(1), "tone": spaces.Discrete(3)}),
+        "apprentice_0": spaces.Discrete(4),
+        "apprentice_1": spaces.Discrete(2),
+    }
+
+    def observation_space(self, agent):
+        shown = spaces.Box(0, 10, (1,), np.float32)
+        if not agent.startswith("apprentice"):
+            return shown
+        return spaces.Dict({"observation": shown, "action_mask": spaces.MultiBinary(int(self.action_space(agent).n))})
+
     def action_space(self, agent):
-        return spaces.Discrete(3 if agent == "judge" else 2)
+        return next(space for name, space in self.actions.items() if agent.startswith(name))
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = list(self.possible_agents), 0
+        return self.look(), {name: {} for name in self.agents}
+
+    def look(self):
+        shown = {name: np.array([self.time], np.float32) for name in self.possible_agents}
+        for name, allowed in (("apprentice_0", [1, 1, 1, 0]), ("apprentice_1", [1, 1])):
+            shown[name] = {"observation": shown[name], "action_mask": np.array(allowed, np.int8)}
+        return shown
+
+    def step(self, actions):
+        for name, action in actions.items():
+            assert self.action_space(name).contains(action), (name, action)
+        assert actions["apprentice_0"] < 3, "a forbidden action was taken"
+        self.time += 1
+        rewards = {
+            "cutter_0": float(actions["cutter_0"][0]), "cutter_1": float(actions["cutter_1"][0]),
+            "painter_0": float(actions["painter_0"]["key"][0] == 1 and actions["painter_0"]["tone"] == 2),
+            "apprentice_0": float(actions["apprentice_0"] == 2), "apprentice_1": float(actions["apprentice_1"] == 1),
+        }  # fmt: skip
+        over = dict.fromkeys(self.agents, self.time == 4)
+        if self.time == 4:
+            self.agents = []
+        return self.look(), rewards, over, dict.fromkeys(over, False), {name: {} for name in over}

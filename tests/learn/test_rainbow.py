@@ -378,12 +378,17 @@ def test_what_cannot_work_is_refused_with_the_reason(recipe, values, words):
 def test_keys_that_only_keys_press_are_refused():
     from ludus.learn.rainbow_config import check_game
 
-    layout = SimpleNamespace(continuous=[], binary=["jump"], choices={}, seen={}, seats=[])
+    def layout(**actions):
+        return SimpleNamespace(
+            seen={}, seats=[SimpleNamespace(role="fighter")], actions_of=lambda role: SimpleNamespace(**actions)
+        )
+
+    jumps = layout(continuous=[], binary=["jump"], choices={})
     with pytest.raises(LudusError, match="binary action 'jump'"):
-        check_game(RainbowConfig(), "brawl", layout, None, 1)
-    layout = SimpleNamespace(continuous=[], binary=[], choices={"a": [], "b": []}, seen={}, seats=[])
+        check_game(RainbowConfig(), "brawl", jumps, None, 1)
+    chooses_twice = layout(continuous=[], binary=[], choices={"a": [], "b": []})
     with pytest.raises(LudusError, match="asks for 2"):
-        check_game(RainbowConfig(), "x", layout, None, 1)
+        check_game(RainbowConfig(), "x", chooses_twice, None, 1)
 
 
 # -- known answers -----------------------------------------------------------------------------------------------------
