@@ -138,6 +138,7 @@ class PPOConfig:
 
 
 OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")  # of PolicyConfig: by the name of an action entry
+VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
 SHARED_BY_ROLES = ("rollout", "roles", "bptt")  # of PPOConfig: cannot differ between roles
 
 
@@ -213,11 +214,36 @@ class Stage:
 
 
 @dataclass(kw_only=True)
+class TasksConfig:
+    """Every env plays a task of its own: other values of some game parameters, drawn anew in its reset rows."""
+
+    vary: dict[str, str] = field(default_factory=dict)
+    """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5" (default: no tasks)."""
+    sampler: str = "learning_progress"
+    """learning_progress (tasks whose score moves, or is above that of random play) or uniform."""
+    pool: int = 1000
+    """Tasks to draw from; all of them where fewer are possible."""
+    goal: str | None = None
+    """Goal metric that is a task's score (default: the game's first)."""
+    baseline: float | None = None
+    """Score of random play (default: measured at the start)."""
+    fast_rate: float = 0.1
+    """How far the fast average of a task's scores moves per completed episode."""
+    slow_rate: float = 0.02
+    """The same of the slow average."""
+    evict_share: float = 0.4
+    """Share of the tasks, those of least progress, that make room for new ones."""
+    evict_after: int = 5
+    """Completed episodes before a task may be evicted."""
+
+
+@dataclass(kw_only=True)
 class CurriculumConfig:
     """What changes while the agent learns. Game parameters may also be schedules: --game.trees "0 -> 20"."""
 
     stages: tuple[Stage, ...] = ()
     """Stages, one after the other (set in recipes)."""
+    tasks: TasksConfig = field(default_factory=TasksConfig)
 
 
 @dataclass(kw_only=True)
@@ -312,7 +338,7 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
             out |= flatten(value, name + ".")
         elif f.name == "game_values":
             out |= {f"game.{k}": v for k, v in value.items()}
-        elif f.name in OF_ACTIONS:
+        elif f.name in (*OF_ACTIONS, "vary"):
             out |= {f"{name}.{entry}": v for entry, v in value.items()}
         elif f.name == "roles":
             out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
@@ -335,6 +361,9 @@ def set_value(config: Config, name: str, value: Any) -> None:
     """Sets one value by its dotted name."""
     if name.startswith("game."):
         config.game_values[name.removeprefix("game.")] = value
+        return
+    if name.startswith(VARY):
+        config.curriculum.tasks.vary[name.removeprefix(VARY)] = str(value)
         return
     target: Any = config
     *sections, key = name.split(".")
@@ -413,6 +442,7 @@ def check(config: Config, role_rows: Mapping[str, int]) -> None:
         _check_ppo(config, role_rows)
     _check_strategy(config)
     _check_opponents(config)
+    _check_tasks(config)
     budget = config.train.total_agent_steps
     if budget is None and config.train.total_seconds is None:
         raise LudusError("no budget is given: set train.total_agent_steps or train.total_seconds")
@@ -482,6 +512,18 @@ def _check_strategy(config: Config) -> None:
         raise LudusError("learn.recompute_activations would leave other units out than policy.strategy.dropout did: use one")
 
 
+def _check_tasks(config: Config) -> None:
+    t = config.curriculum.tasks
+    if not t.vary and t != TasksConfig():
+        raise LudusError("curriculum.tasks has settings but no tasks: say what varies with curriculum.tasks.vary.PARAMETER")
+    if not 0 < t.slow_rate < t.fast_rate <= 1:
+        raise LudusError(
+            f"curriculum.tasks: the slow rate {t.slow_rate:g} and the fast rate {t.fast_rate:g} must rise, between 0 and 1"
+        )
+    if not 0 <= t.evict_share < 1:
+        raise LudusError(f"curriculum.tasks.evict_share={t.evict_share:g} is outside 0 to 1")
+
+
 def _check_opponents(config: Config) -> None:
     mixes = [stage.mix for stage in config.curriculum.stages] or [config.league.mix]
     if config.curriculum.stages and config.league.mix:
@@ -499,7 +541,7 @@ def _check_counts(config: Config) -> None:
     least: dict[str, float] = {
         "envs": 1, "seed": 0, "eval.episodes": 1, "eval.seed": 0, "checkpoint.keep": 1, "log.episodes": 0,
         "log.diagnostics_every": 0, "log.replay_every": 0, "log.replays": 0, "policy.memory_size": 1, "train.threads": 1,
-        "league.pool_size": 3, "league.slots": 1, "league.renew_every": 1, "league.snapshot_every": 0,
+        "curriculum.tasks.pool": 2, "curriculum.tasks.evict_after": 1, "league.pool_size": 3, "league.slots": 1, "league.renew_every": 1, "league.snapshot_every": 0,
         "train.total_agent_steps": 1, "eval.every_agent_steps": 1, "checkpoint.every_agent_steps": 1,
     }  # fmt: skip
     of_learn: dict[str, float] = {
@@ -527,6 +569,8 @@ def _check_counts(config: Config) -> None:
         ("algorithm", config.algorithm, ("ppo", "rainbow")),
         ("policy.activation", config.policy.activation, ("tanh", "relu", "silu")),
         ("policy.memory", config.policy.memory, ("none", "lstm")),
+        ("curriculum.tasks.sampler", config.curriculum.tasks.sampler, ("learning_progress", "uniform")),
+        ("doctor.on_critical", config.doctor.on_critical, ON_CRITICAL),
         ("train.dtype", config.train.dtype, ("float32", "bfloat16", None)),
     ):
         if value not in known:

@@ -19,6 +19,7 @@ from ludus.config import (
     PolicyConfig,
     PPOConfig,
     RainbowConfig,
+    TasksConfig,
     TrainConfig,
     apply_preset,
     origins,
@@ -50,6 +51,28 @@ def _game_section(name: str) -> type:
     reward_section = make_dataclass("Reward", rewards, kw_only=True)
     fields.append(("reward", reward_section, field(default_factory=reward_section)))
     return make_dataclass("Game", fields, kw_only=True)
+
+
+def _tasks_section(name: str) -> type:
+    """curriculum.tasks, with vary.PARAMETER and vary.reward.TERM of the game, all unset."""
+    vary: list[tuple[str, Any, Any]] = []
+    if not is_foreign(name):
+        game, _ = find_game(name)
+        text = Annotated[str | None, _help("Values to choose from, '1, 3, 5', or bounds, '0.1 to 0.5'.")]
+        vary = [(param, text, field(default=None)) for param in game.params]
+        reward = make_dataclass("VaryReward", [(term, text, field(default=None)) for term in game.rewards], kw_only=True)
+        vary.append(("reward", reward, field(default_factory=reward)))
+    section = make_dataclass("Vary", vary, kw_only=True)
+    return make_dataclass("Tasks", [("vary", section, field(default_factory=section))], bases=(TasksConfig,), kw_only=True)
+
+
+def _tasks_of(section: Any, recipe: TasksConfig) -> TasksConfig:
+    """The section as it was given, with what the recipe varies."""
+    given = {n: v for n, v in vars(section.vary).items() if v is not None and n != "reward"}
+    if hasattr(section.vary, "reward"):
+        given |= {f"reward.{n}": v for n, v in vars(section.vary.reward).items() if v is not None}
+    plain = {f.name: getattr(section, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"}
+    return TasksConfig(**plain, vary={**recipe.vary, **given})
 
 
 def _roles_section(name: str) -> type:
@@ -111,6 +134,8 @@ def parse_config(
     learn = make_dataclass(
         "Learn", [("roles", roles_section, field(default_factory=roles_section))], bases=(PPOConfig,), kw_only=True
     )
+    tasks = _tasks_section(recipe.game)
+    curriculum = make_dataclass("Curriculum", [("tasks", tasks, field(default_factory=tasks))], kw_only=True)
     options_type = make_dataclass(
         "Options",
         [
@@ -124,6 +149,7 @@ def parse_config(
             ("policy", PolicyConfig, field(default_factory=PolicyConfig)),
             ("game", game_section, field(default_factory=game_section)),
             ("league", LeagueConfig, field(default_factory=LeagueConfig)),
+            ("curriculum", curriculum, field(default_factory=curriculum)),
             ("eval", EvalConfig, field(default_factory=EvalConfig)),
             ("checkpoint", CheckpointConfig, field(default_factory=CheckpointConfig)),
             ("log", LogConfig, field(default_factory=LogConfig)),
@@ -137,6 +163,9 @@ def parse_config(
         rainbow=base.rainbow,
         policy=base.policy,
         league=base.league,
+        curriculum=curriculum(
+            tasks=tasks(**{f.name: getattr(base.curriculum.tasks, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"})
+        ),
         eval=base.eval,
         checkpoint=base.checkpoint,
         log=base.log,
@@ -171,7 +200,7 @@ def parse_config(
         ),
         train=options.train,
         league=options.league,
-        curriculum=base.curriculum,
+        curriculum=dataclasses.replace(base.curriculum, tasks=_tasks_of(options.curriculum.tasks, base.curriculum.tasks)),
         eval=options.eval,
         checkpoint=options.checkpoint,
         log=options.log,

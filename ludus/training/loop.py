@@ -16,6 +16,7 @@ import torch
 
 from ludus.config import Config
 from ludus.curriculum.stages import Stages
+from ludus.curriculum.tasks import Tasks
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
 from ludus.league.league import League, mixes
@@ -73,9 +74,11 @@ class Trainer:
             self.algorithm.opponents = list(self.league.players.values())
             if config.curriculum.stages:
                 self.stages = Stages(config.curriculum.stages, self.league, self.batch)
+        self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
         self.progress = Progress()
-        self.clock, self.window = Clock(), Window()
+        self.clock, self.window, self.cpu = Clock(), Window(), Window()
         self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
+        self.doctor = RunDoctor(run, config, self.batch.layout)
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
 
@@ -85,6 +88,11 @@ class Trainer:
             self.league.begin()
         if self.stages is not None:
             self.stages.enter(0)
+        if self.tasks is not None:
+            self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"))
+            self.batch.check_received(self.tasks.varied())
+        else:
+            self.batch.check_received()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -133,10 +141,12 @@ class Trainer:
             p.episodes += count
             allowed = allowance(self.config.log.episodes, self.share, p.sampled_episodes)
             p.sampled_episodes += sample_episodes(self.run, self.batch, p.agent_steps, allowed)
-            record = {**metrics, **episodes, **self.algorithm.action_metrics(), **self.opponent_metrics()}
+            record = {**metrics, **episodes, **self.algorithm.action_metrics(), **self.opponent_metrics(), **self.task_metrics()}
             self.refuse_nan(record)
             if diagnose:
-                self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()})
+                seen = {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()}
+                self.run.append_json("diagnostics.jsonl", seen)
+                self.doctor.watcher.add(seen, diagnostics=True)
         return record
 
     def opponent_metrics(self) -> dict[str, float]:
@@ -146,6 +156,12 @@ class Trainer:
         random = np.random.default_rng(stream_seed(self.config.seed, self.progress.iteration, "league"))
         metrics = self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
         return metrics | (self.stages.after_iteration() if self.stages is not None else {})
+
+    def task_metrics(self) -> dict[str, float]:
+        """What finished episodes say about their tasks, and which ones come next."""
+        if self.tasks is None:
+            return {}
+        return self.tasks.after_iteration(stream_seed(self.config.seed, self.progress.iteration, "tasks"))
 
     def finish_iteration(self, record: dict[str, Any]) -> None:
         """Evaluates and saves where due, then writes the iteration's line."""
@@ -247,6 +263,10 @@ class Trainer:
     def make_evaluation_batch(self, num_envs: int) -> Any:
         return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True)
 
+    def make_like(self, num_envs: int) -> Any:
+        """A batch of the game as it is trained on."""
+        return make_batch(self.config, num_envs, self.config.seed, threads=self.config.train.threads or 1)
+
     def note_best(self, record: Mapping[str, Any]) -> bool:
         """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
         name, value = self.score(record)
@@ -302,6 +322,8 @@ class Trainer:
             "threads": self.config.train.threads,
             "league": self.league.state() if self.league is not None else None,
             "curriculum": self.stages.state() if self.stages is not None else None,
+            "tasks": self.tasks.state() if self.tasks is not None else None,
+            "doctor": self.doctor.state(),
             "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
         }
         checkpoint.save(self.run, p.agent_steps, tensors, manifest)
@@ -332,6 +354,8 @@ class Trainer:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
         if self.stages is not None:
             self.stages.load_state(manifest["curriculum"])
+        if self.tasks is not None:
+            self.tasks.load_state(manifest["tasks"])
         self.progress = Progress(**manifest["progress"])
         self._saved_at = (step, self.progress.seconds)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)

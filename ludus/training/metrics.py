@@ -89,6 +89,16 @@ TABLE: dict[str, tuple[str, str]] = {
         "share",
         "won of the recent training episodes against pool or bot:NAME (ROLE/… in games of roles); also _low, _high",
     ),
+    "curriculum/stage": ("", "stage of the curriculum, from 0"),
+    "curriculum/win_rate_low": ("share", "lower bound of the win rate that decides about the next stage"),
+    "curriculum/win_rate_needed": ("share", "what it must reach"),
+    "curriculum/completed": ("", "finished episodes that were scored for their task so far"),
+    "curriculum/evicted": ("", "tasks replaced by new ones so far"),
+    "curriculum/new_tasks": ("", "tasks of the pool that were completed fewer than twice"),
+    "curriculum/progress_mean": ("score", "learning progress of tasks that have a score, mean over the pool; also progress_std"),
+    "curriculum/sampling_entropy": ("share", "of the draw of tasks, over that of a uniform one; as of the last look at the pool"),
+    "curriculum/baseline": ("score", "score of random play"),
+    "curriculum/played/PARAM/VALUE": ("share", "envs that play a task with this value now; bounds are told in four parts"),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ludus.config import OF_ACTIONS, Config, check, flatten, resolve
 from ludus.curriculum.stages import check_stages
+from ludus.curriculum.tasks import check_tasks
 from ludus.errors import LudusError, nearest
 from ludus.league.league import mixes
 from ludus.league.lineups import make_lineups, parse_mix
@@ -79,6 +80,7 @@ def check_names(config: Config) -> None:
             raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
         make_lineups(batch_layout, bots, parse_mix(mix))
     check_stages(config.curriculum.stages, batch_layout, bots)
+    check_tasks(config, game)
     best = config.checkpoint.best_metric
     if best is not None and not best.startswith("eval/"):
         raise LudusError(
