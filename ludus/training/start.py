@@ -105,7 +105,6 @@ def create(
         if begin is not None:
             begin(trainer)
         trainer.begin()
-        trainer.batch.check_received()
         game = {
             **trainer.batch.received(),
             "preset": config.game.partition(":")[2] or None,
