@@ -5,7 +5,7 @@ what the fast one is above the score of random play. A task is drawn with a weig
 progress in standard deviations from the mean of the pool, and 1 more while it was completed fewer than twice.
 
 What an episode costs does not depend on the size of the pool: mean and deviation are kept as running sums, and a task is
-drawn by proposing one at random and accepting it in proportion to its weight (about one in two is). Looking the whole pool
+drawn by proposing one at random and accepting it in proportion to its weight (more than one in two is). Looking the whole pool
 over, to replace the tasks that lead nowhere, happens once per as many completed episodes as there are tasks.
 """
 
@@ -44,7 +44,9 @@ class TaskPool:
         self.place = {number: place for place, number in enumerate(self.number)}
         self.fast, self.slow, self.progress = [0.0] * size, [0.0] * size, [0.0] * size
         self.count = [0] * size
-        self.known, self.new = 0, size  # tasks with a score; tasks seen fewer than SEEN times
+        self.new = list(range(size))  # places of tasks seen fewer than SEEN times, in no order
+        self.place_in_new = {place: place for place in self.new}
+        self.known = 0  # tasks with a score
         self.sum, self.sum_of_squares = 0.0, 0.0  # of the progress of known tasks
         self.completed, self.reviewed, self.evicted = 0, 0, 0
 
@@ -68,7 +70,8 @@ class TaskPool:
             self.fast[place] += (1 - (1 - self.config.fast_rate) ** episodes) * (score - self.fast[place])
             self.slow[place] += (1 - (1 - self.config.slow_rate) ** episodes) * (score - self.slow[place])
         self.count[place] = before + episodes
-        self.new -= before < SEEN <= before + episodes
+        if before < SEEN <= before + episodes:
+            self.no_longer_new(place)
         fast, slow = self.fast[place], self.slow[place]
         progress = abs(fast - slow) + ABOVE_RANDOM * max(fast - self.baseline, 0.0)
         self.progress[place] = progress
@@ -81,10 +84,13 @@ class TaskPool:
         if self.config.sampler == "uniform":
             return int(source.random() * size)
         mean, deviation = self.standard()
-        most = 1.0 + (NEW if self.new else 0.0)
-        while True:
-            place = int(source.random() * size)
-            if source.random() * most < self.weight(place, mean, deviation):
+        extra = NEW * len(self.new)
+        while True:  # proposes by weights that are never below the real ones: 1 for every task, NEW more for new ones
+            at = source.random() * (extra + size)
+            if at < extra:
+                return self.new[int(at / NEW)]
+            place = min(int(at - extra), size - 1)
+            if source.random() < self.weight(place, mean, deviation):
                 return place
 
     def standard(self) -> tuple[float, float]:
@@ -94,9 +100,14 @@ class TaskPool:
         return mean, math.sqrt(variance) if variance > 1e-12 * mean * mean else 0.0
 
     def weight(self, place: int, mean: float, deviation: float) -> float:
-        count = self.count[place]
-        z = (self.progress[place] - mean) / deviation if count and deviation else 0.0
-        return 1.0 / (1.0 + math.exp(-min(max(z, -50.0), 50.0))) + (NEW if count < SEEN else 0.0)
+        """Without what new tasks have on top."""
+        z = (self.progress[place] - mean) / deviation if self.count[place] and deviation else 0.0
+        return 1.0 / (1.0 + math.exp(-min(max(z, -50.0), 50.0)))
+
+    def no_longer_new(self, place: int) -> None:
+        at, last = self.place_in_new.pop(place), self.new.pop()
+        if last != place:
+            self.new[at], self.place_in_new[last] = last, at
 
     # -- the whole pool ------------------------------------------------------------------------------------------------
 
@@ -108,19 +119,21 @@ class TaskPool:
         if not self.complete_list and self.config.sampler != "uniform":
             for place in self.least():
                 self.replace(place, source)
-        scored = [p for p, count in zip(self.progress, self.count, strict=True) if count]
-        self.sum, self.sum_of_squares = math.fsum(scored), math.fsum(p * p for p in scored)
+        progress = np.array(self.progress)  # 0 where there is no score
+        self.sum, self.sum_of_squares = float(progress.sum()), float(progress @ progress)  # without what rounding added up
 
     def least(self) -> list[int]:
         """The tasks that may be evicted: of those completed often enough, the share with the least progress."""
-        known = [place for place, count in enumerate(self.count) if count >= self.config.evict_after]
-        known.sort(key=lambda place: self.progress[place])
-        return known[: int(self.config.evict_share * len(known))]
+        known = np.flatnonzero(np.array(self.count) >= self.config.evict_after)
+        order = np.array(self.progress)[known].argsort(kind="stable")
+        return known[order[: int(self.config.evict_share * len(known))]].tolist()
 
     def replace(self, place: int, source: random.Random) -> None:
         del self.place[self.number[place]]
         self.known -= self.count[place] > 0
-        self.new += self.count[place] >= SEEN
+        if self.count[place] >= SEEN:
+            self.place_in_new[place] = len(self.new)
+            self.new.append(place)
         self.tasks[place] = self.new_task(source)
         self.number[place], self.next_number = self.next_number, self.next_number + 1
         self.place[self.number[place]] = place
@@ -132,7 +145,9 @@ class TaskPool:
         if self.config.sampler == "uniform":
             return np.ones(len(self.tasks))
         standard = self.standard()
-        return np.array([self.weight(place, *standard) for place in range(len(self.tasks))])
+        weights = np.array([self.weight(place, *standard) for place in range(len(self.tasks))])
+        weights[self.new] += NEW
+        return weights
 
     def entropy(self) -> float:
         """Of the draw, as a share of that of a uniform one."""
@@ -142,8 +157,8 @@ class TaskPool:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    LISTS = ("number", "fast", "slow", "progress", "count")
-    NUMBERS = ("next_number", "known", "new", "completed", "reviewed", "evicted", "baseline", "sum", "sum_of_squares")
+    LISTS = ("number", "fast", "slow", "progress", "count", "new")
+    NUMBERS = ("next_number", "known", "completed", "reviewed", "evicted", "baseline", "sum", "sum_of_squares")
 
     def state(self) -> dict[str, Any]:
         return {"tasks": self.tasks, **{name: getattr(self, name) for name in (*self.LISTS, *self.NUMBERS)}}
@@ -152,4 +167,5 @@ class TaskPool:
         self.tasks = [tuple(task) for task in state["tasks"]]
         for name in (*self.LISTS, *self.NUMBERS):
             setattr(self, name, state[name])
+        self.place_in_new = {place: i for i, place in enumerate(self.new)}
         self.place = {number: place for place, number in enumerate(self.number)}

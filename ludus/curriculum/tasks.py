@@ -112,7 +112,7 @@ class Tasks:
         out = {
             "curriculum/completed": float(pool.completed),
             "curriculum/evicted": float(pool.evicted),
-            "curriculum/new_tasks": float(pool.new),
+            "curriculum/new_tasks": float(len(pool.new)),
             "curriculum/progress_mean": mean,
             "curriculum/progress_std": deviation,
             "curriculum/sampling_entropy": self.entropy,

@@ -264,7 +264,8 @@ class Batch:
 
     def check_received(self, varied: Mapping[str, np.ndarray] | None = None) -> None:
         """Raises if the simulator does not hold the values this batch was made with, or those that each env was given since."""
-        asked = {**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}, **(varied or {})}
+        weights = {f"reward.{t}": w for t, w in self.settings.weights.items()}
+        asked: dict[str, Any] = {**self.settings.params, **weights, **(varied or {})}
         wrong = []
         for name, value in asked.items():
             held = self.held(name)

@@ -89,7 +89,7 @@ def test_several_episodes_at_once_count_as_one_after_the_other():
     other.complete(2, 1.0)
     other.complete(2, 5.0, 3)
     assert other.fast[2] == pytest.approx(one.fast[2]) and other.progress[2] == pytest.approx(one.progress[2])
-    assert other.count == one.count and other.new == one.new == 3
+    assert other.count == one.count and sorted(other.new) == sorted(one.new) == [0, 1, 3]
 
 
 def test_tasks_are_drawn_by_the_sigmoid_of_standardised_progress_and_new_ones_more_often():
@@ -97,7 +97,8 @@ def test_tasks_are_drawn_by_the_sigmoid_of_standardised_progress_and_new_ones_mo
     pool = make(5)
     for place, progress in enumerate((0.0, 1.0, 1.0, 2.0)):
         pool.progress[place], pool.count[place] = progress, 2
-    pool.known, pool.new, pool.sum, pool.sum_of_squares = 4, 1, 4.0, 6.0
+        pool.no_longer_new(place)
+    pool.known, pool.sum, pool.sum_of_squares = 4, 4.0, 6.0
     weights = [sigmoid(-math.sqrt(2)), 0.5, 0.5, sigmoid(math.sqrt(2)), 1.5]
     assert pool.weights() == pytest.approx(weights)
     source, draws = random.Random(3), 20_000
@@ -132,7 +133,9 @@ def test_the_two_of_five_with_least_progress_are_evicted_and_nobody_else():
     pool.review(random.Random(7))
     assert [place for place in range(10) if pool.tasks[place] != before[place]] == [1, 3]
     assert {pool.number[1], pool.number[3]} == {10, 11}
-    assert pool.count[1] == pool.count[3] == 0 and pool.evicted == 2 and pool.new == 6 and pool.known == 4
+    assert (
+        pool.count[1] == pool.count[3] == 0 and pool.evicted == 2 and sorted(pool.new) == [1, 3, 5, 6, 7, 8] and pool.known == 4
+    )
     pool.complete(1, 100.0)  # a late result of the evicted task belongs to nobody
     assert pool.count[1] == 0 and pool.known == 4 and pool.progress[4] == kept
     mean = sum(pool.progress) / 4
@@ -158,7 +161,7 @@ class Counting(random.Random):
 
 
 def test_an_episode_costs_the_same_with_10_tasks_and_with_10000():
-    """A draw proposes about two tasks, whatever the size; the whole pool is looked at once per as many episodes as it has tasks."""
+    """A draw proposes fewer than two tasks on average, whatever the size; the whole pool is looked at once per as many episodes as it has tasks."""
     proposals = {}
     for size in (10, 10_000):
         pool, source, scores = make(size), Counting(0), random.Random(5)
@@ -174,4 +177,4 @@ def test_an_episode_costs_the_same_with_10_tasks_and_with_10000():
             pool.completed += 1
             pool.review(source)
         assert len(reviews) == (2 if size == 10_000 else 0)  # never oftener than every 256 episodes
-    assert all(1.5 < count < 2.5 for count in proposals.values())
+    assert all(1.2 < count < 2.2 for count in proposals.values())

@@ -125,7 +125,7 @@ def test_first_episodes_are_of_a_task_too_and_what_the_simulator_holds_is_checke
     tasks.begin(1)
     batch.check_received(tasks.varied())
     assert (batch["level"] > 0).all() and not batch["step"].any()
-    with pytest.raises(LudusError, match="level is .* instead of 0"):
+    with pytest.raises(LudusError, match=r"level is .* instead of 0"):
         batch.check_received()
     batch["float_params"][2, 0] = 0.25
     with pytest.raises(LudusError, match=r"level is 0.25 instead of .* in 1 of 6 envs"):
