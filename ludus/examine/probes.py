@@ -7,6 +7,7 @@
 | ProbeDelay          | credit over two steps                       | V(first) = γ, V(second) = 1            |
 | ProbeAction         | the policy gradient's sign                  | always action 1                        |
 | ProbeMatch          | policy and observation together             | action = observation                   |
+| ProbeContinuous     | squashed continuous actions                 | always 0.5                             |
 | ProbeMemory         | memory, and its reset at episode starts     | recall the first observation           |
 | CartPoleBlind       | memory (velocities are hidden)              | balance                                |
 | CartPoleShort       | truncation at 50 steps bootstraps           | balance for longer than 50             |
@@ -26,7 +27,7 @@ class Probe(gymnasium.Env):
     """One observation entry, two actions, `steps` steps."""
 
     observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-    action_space = spaces.Discrete(2)
+    action_space: spaces.Space = spaces.Discrete(2)
     steps = 1
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
@@ -86,6 +87,15 @@ class ProbeMatch(Probe):
         return 1.0 if (action == 1) == (self.signal > 0) else -1.0
 
 
+class ProbeContinuous(Probe):
+    """One step; the reward falls with the square of the distance from 0.5."""
+
+    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        return self.look(), -float((np.asarray(action).reshape(-1)[0] - 0.5) ** 2), True, False, {}
+
+
 class ProbeMemory(Probe):
     """The signal is shown once; the action five steps later must match it."""
 
@@ -113,7 +123,7 @@ class CartPoleBlind(gymnasium.ObservationWrapper):
         return observation[[0, 2]]
 
 
-for _name in ("ProbeConstant", "ProbeObservation", "ProbeDelay", "ProbeAction", "ProbeMatch", "ProbeMemory"):
+for _name in ("ProbeConstant", "ProbeObservation", "ProbeDelay", "ProbeAction", "ProbeMatch", "ProbeContinuous", "ProbeMemory"):
     gymnasium.register(f"{_name}-v0", f"{__name__}:{_name}")
 gymnasium.register("CartPoleBlind-v0", f"{__name__}:CartPoleBlind", max_episode_steps=500)
 gymnasium.register("CartPoleShort-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=50)
