@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ludus.agent import Agent
 from ludus.config import Config, apply_preset, check, flatten, origins, set_value, unflatten
 from ludus.errors import LudusError
 
@@ -200,32 +201,6 @@ def fork(
         trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)
         finish(trainer)
     return trainer.run
-
-
-class Agent:
-    """A trained policy of one role: `action, state = agent.act(observation, state)`, numpy in, numpy out."""
-
-    def __init__(self, policy: Any, layout: Mapping[str, Any], role: str) -> None:
-        self.policy, self.layout, self.role = policy, layout, role
-        policy.eval()
-
-    def act(
-        self, observation: np.ndarray, state: np.ndarray | None = None, *, mask: np.ndarray | None = None, greedy: bool = False
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Observations [entries] or [rows, entries] → actions by kind, and the memory for the next call (None: a new episode)."""
-        import torch
-
-        single = observation.ndim == 1
-        rows = torch.as_tensor(np.atleast_2d(observation), dtype=torch.float32).unsqueeze(0)
-        memory = self.policy.initial_state(rows.shape[1]) if state is None else torch.as_tensor(state, dtype=torch.float32)
-        starts = torch.zeros(1, rows.shape[1], dtype=torch.bool)
-        allowed = torch.as_tensor(np.atleast_2d(mask)).unsqueeze(0) if mask is not None else None
-        with torch.no_grad():
-            output = self.policy(rows, memory, starts, allowed)
-            chosen = output.distribution.greedy() if greedy else output.distribution.sample()
-        actions = {"continuous": chosen.continuous[0], "binary": chosen.binary[0], "choices": chosen.choices[0]}
-        out = {name: (x[0] if single else x).numpy() for name, x in actions.items() if x.shape[-1]}
-        return out, output.state.numpy()
 
 
 def load(reference: str | Path, role: str | None = None) -> Agent:

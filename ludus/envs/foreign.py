@@ -39,14 +39,18 @@ devices.measured_elsewhere["memory/workers_mb"] = memory_mb
 
 
 class ForeignBatch:
-    """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster."""
+    """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster.
+
+    `longest`: steps after which an episode is cut. A policy may play on for ever in an env that has no limit of its own.
+    """
 
     def __init__(
-        self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None, **limits: float
-    ) -> None:
+        self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None,
+        longest: int | None = None, **limits: float,
+    ) -> None:  # fmt: skip
         if device != "cpu":
             raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
-        self.source, self.num_envs, self.device, self.seed = source, num_envs, device, seed
+        self.source, self.num_envs, self.device, self.seed, self.longest = source, num_envs, device, seed, longest
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
         self.host: Guests | Processes | RemoteHost
@@ -125,6 +129,9 @@ class ForeignBatch:
             for name in ("episode_return", "episode_length"):
                 a[name][a["finished"]] = 0
         self.host.step()
+        if self.longest is not None:
+            late = going & a["alive"] & (a["episode_length"] + 1 >= self.longest)
+            a["truncated"][late], a["alive"][late] = True, False
         a["seeds"][a["resetting"]] = -1  # later episodes go on with the env's own randomness
         was = a["was_alive"]
         np.logical_and(was, ~a["lost"][:, None], out=a["valid"])

@@ -61,7 +61,8 @@ class ForeignLayout:
                 raise LudusError(
                     f"{agent} of {source} sees other pictures than {agents[0]}: wrap the env so that all see the same"
                 )
-        self.observation = max((codec.observation_names for codec in codecs), key=len)
+        self.entries = {s.role: codecs[s.start].observation_names for s in self.seats}
+        self.observation = max(self.entries.values(), key=len)
         self.continuous = max((a.continuous for a in self.actions.values()), key=len)
         self.binary = max((a.binary for a in self.actions.values()), key=len)
         self.choices = max((a.choices for a in self.actions.values()), key=len)
@@ -72,6 +73,10 @@ class ForeignLayout:
 
     def actions_of(self, role: str) -> RoleActions:
         return self.actions[role]
+
+    def observation_of(self, role: str) -> list[str]:
+        """The entries that are a role's own: those after them are always zero."""
+        return self.entries[role]
 
     def describe(self) -> dict[str, object]:
         """As a game's; where roles act differently, also by role."""

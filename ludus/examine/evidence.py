@@ -27,7 +27,7 @@ class Diagnostics:
         out: dict[str, Any] = {}
         for name, policy in self.algorithm.policies.items():
             evidence = self.algorithm.evidence(name)
-            parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(policy, evidence)}
+            parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(name, policy, evidence)}
             for key, value in parts.items():
                 out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value
         return out
@@ -70,9 +70,10 @@ class Diagnostics:
         out["units/effective_rank"] = float(torch.exp(-(share * (share + 1e-12).log()).sum()))
         return out
 
-    def _inputs(self, policy: Any, evidence: Evidence) -> dict[str, Any]:
+    def _inputs(self, role: str, policy: Any, evidence: Evidence) -> dict[str, Any]:
         """Observation entries that never change or leave their scale; how much the policy depends on what it is given."""
-        names, rows = self.layout.observation, evidence.observation
+        names = self.layout.observation_of(role)
+        rows = evidence.observation[:, : len(names)]
         low, high = rows.amin(0), rows.amax(0)
         finite = torch.isfinite(rows).all(0)
         out: dict[str, Any] = {

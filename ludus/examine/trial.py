@@ -32,7 +32,8 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
     for seats in batch.layout.seats:
         gamma = max(parse(config.learn.for_role(seats.role).gamma, "gamma").values)
         agents = seats.agents
-        constant = np.flatnonzero((random["low"][agents] == random["high"][agents]).all(0))
+        names = batch.layout.observation_of(seats.role)
+        same = (random["low"][agents] == random["high"][agents]).all(0)
         trial = Trial(
             role=seats.role,
             returns=random["returns"][:, agents].ravel(),
@@ -40,7 +41,7 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
             still_returns=still["returns"][:, agents].ravel(),
             paid_share=float(random["paid"][agents].sum() / max(1, random["steps"][agents].sum())),
             longest_open=int(random["open"]),
-            constant_entries=tuple(batch.layout.observation[i] for i in constant),
+            constant_entries=tuple(name for name, constant in zip(names, same, strict=False) if constant),
             steps_per_s=float(random["rate"]),
         )
         found += judge(trial, gamma)

@@ -251,6 +251,10 @@ class Layout:
         """What a role can do: in a game all roles have the same actions (those of other libraries may not)."""
         return self
 
+    def observation_of(self, role: str) -> list[str]:
+        """The entries that are a role's own: here, all."""
+        return self.observation
+
     def shape(self, name: str, num_envs: int) -> tuple[int, ...]:
         """The full shape of a stored array."""
         field = self.arrays[name]

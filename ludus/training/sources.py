@@ -12,6 +12,7 @@ from ludus.sim.game import Game
 from ludus.sim.layout import Layout
 
 FOREIGN = ("gym:", "pettingzoo:", "env:", "remote:")
+LONGEST_EVALUATED = 10_000  # steps of an episode: an evaluation waits for whole ones, and envs elsewhere may have no limit
 
 
 def is_foreign(name: str) -> bool:
@@ -39,7 +40,8 @@ def make_batch(
             gate = Gate.at(config.game.removeprefix("remote:"))
             gate.layout()
             num_envs = max(1, min(num_envs, gate.num_envs()))  # evaluation plays with the envs that are there
-        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device)
+        longest = LONGEST_EVALUATED if held_out else None
+        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device, longest=longest)
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)

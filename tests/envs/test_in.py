@@ -60,6 +60,19 @@ def test_truncation_is_not_termination():
     assert batch["agent_truncated"][0, 0] and not batch["agent_terminated"][0, 0] and batch["finished"][0]
 
 
+def test_an_evaluation_does_not_wait_for_ever():
+    """Cut after three of ten steps: truncated, counted as an episode of three, and the next one begins."""
+    batch = ForeignBatch(ODD + "counter", 1, workers=0, longest=3)
+    for _ in range(3):
+        batch.step()
+    assert batch["agent_truncated"][0, 0] and not batch["agent_terminated"][0, 0]
+    assert batch["counted"][0] and batch["episode_length"][0, 0] == 3 and batch["observation"][0, 0, 0] == 3
+    batch.step()
+    assert batch["resetting"][0] and batch["observation"][0, 0, 0] == 0
+    batch.step()
+    assert batch["valid"][0, 0] and batch["episode_length"][0, 0] == 1
+
+
 def test_everything_in_one_container():
     """Hand-worked: one-hot 1 of 3, the flags 1 0, the box in order; pictures by channel; actions back in their spaces."""
     batch = ForeignBatch(ODD + "Mixed", 1, workers=0)
