@@ -56,7 +56,7 @@ def chosen(names: Iterable[str]) -> list[Check]:
 
 
 def name_of(check: Check) -> str:
-    return check.__name__  # type: ignore[attr-defined]
+    return check.__name__
 
 
 def run(checks: Iterable[Check], device: str = "cpu", told: Callable[[Result], None] | None = None) -> list[Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
@@ -23,8 +24,8 @@ def advantages_of_random_episodes(s: Session) -> None:
     truncated &= ~terminated
     idle = (torch.rand(STEPS, ROWS) < 0.15) & ~terminated & ~truncated
     for gamma, lam in ((0.9, 0.8), (1.0, 1.0), (0.5, 0.0), (0.0, 0.9)):
-        inputs = [x.to(s.device) for x in (reward, value, terminated, truncated, idle)]
-        got = generalised_advantages(*inputs, gamma, lam, torch.zeros(STEPS, ROWS, device=s.device))
+        r, v, ends, cuts, waits = (x.to(s.device) for x in (reward, value, terminated, truncated, idle))
+        got = generalised_advantages(r, v, ends, cuts, waits, gamma, lam, torch.zeros(STEPS, ROWS, device=s.device))
         expected = reference.advantages(reward, value, terminated, truncated, idle, gamma, lam)
         close(f"advantages with gamma {gamma} and lambda {lam}", got, expected)
 
@@ -124,16 +125,17 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
     from ludus.policies.memory import LSTM
 
     mine, theirs = LSTM(5, 7).double(), torch.nn.LSTM(5, 7).double()
+    other: Any = theirs
     order = torch.cat([torch.arange(0, 14), torch.arange(21, 28), torch.arange(14, 21)])
     with torch.no_grad():
         for a, b in (
-            (theirs.weight_ih_l0, mine.input_weight),
-            (theirs.weight_hh_l0, mine.hidden_weight),
-            (theirs.bias_ih_l0, mine.bias),
+            (other.weight_ih_l0, mine.input_weight),
+            (other.weight_hh_l0, mine.hidden_weight),
+            (other.bias_ih_l0, mine.bias),
         ):
-            b += 0.3 * torch.randn_like(b)
+            b.add_(0.3 * torch.randn_like(b))
             a.copy_(b[order])
-        theirs.bias_hh_l0.zero_()
+        other.bias_hh_l0.zero_()
     x, state = torch.randn(9, 3, 5, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
     x.requires_grad_()
     weigh, weigh_state = torch.randn(9, 3, 7, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
@@ -145,11 +147,12 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
     close("outputs", out, expected, 1e-9)
     close("the last state", after, torch.cat([h[0], c[0]], -1), 1e-9)
     close("the gradient of inputs", mine_x, x.grad, 1e-9)
-    for name, a, b in (
-        ("input weights", mine.input_weight, theirs.weight_ih_l0), ("hidden weights", mine.hidden_weight, theirs.weight_hh_l0),
-        ("biases", mine.bias, theirs.bias_ih_l0),
+    for name, ours, its in (
+        ("input weights", mine.input_weight, other.weight_ih_l0), ("hidden weights", mine.hidden_weight, other.weight_hh_l0),
+        ("biases", mine.bias, other.bias_ih_l0),
     ):  # fmt: skip
-        close(f"the gradient of {name}", a.grad[order], b.grad, 1e-9)
+        assert ours.grad is not None
+        close(f"the gradient of {name}", ours.grad[order], its.grad, 1e-9)
 
 
 @part("memory", "ludus/policies/memory.py")

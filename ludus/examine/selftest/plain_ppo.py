@@ -47,9 +47,7 @@ def _update(session: Session, name: str, role: str) -> Outcome:
     p = {n: t.clone() for n, t in mine.before.items()}
     learned = [n for n in p if not n.startswith(BUFFERS)]
     out = Outcome(*_targets(c, r), p, {})
-    statistics = reference.merged(
-        p["value_norm.mean"], p["value_norm.var"], p["value_norm.count"], out.target[r["valid"]].reshape(-1, 1)
-    )
+    statistics = reference.merged(p, "value_norm", out.target[r["valid"]].reshape(-1, 1))
     out.value_norm = statistics
     if c.normalise_values:
         _rescale(p, statistics)

@@ -198,8 +198,9 @@ def advantages(
     return torch.from_numpy(out)
 
 
-def merged(mean: Tensor, var: Tensor, count: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and variance of what was seen before and these rows, through their sums and sums of squares."""
+def merged(p: Parameters, norm: str, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, variance and number of what a normaliser saw before and these rows, through their sums and sums of squares."""
+    mean, var, count = (p[f"{norm}.{n}"] for n in ("mean", "var", "count"))
     n = float(count)
     total = n + len(rows)
     if total == 0:

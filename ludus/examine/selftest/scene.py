@@ -55,7 +55,7 @@ def disturb(module: torch.nn.Module, size: float = 0.3) -> None:
     """Weights and statistics without zeros or round numbers, so that nothing is right by chance."""
     with torch.no_grad():
         for p in module.parameters():
-            p += size * torch.randn_like(p)
+            p.add_(size * torch.randn_like(p))
         for norm in module.modules():
             if isinstance(norm, RunningNorm):
                 norm.mean += 0.3 * torch.randn_like(norm.mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import happened, length
 
 PLAYER, EVALUATE = "ludus/policies/player.py", "ludus/training/evaluate.py"
-MEMORY = dict(hidden=(8,), memory="lstm", memory_size=4)
+MEMORY: dict[str, Any] = dict(hidden=(8,), memory="lstm", memory_size=4)
 
 
 def fresh_batch(s: Session, game: Any, envs: int = ENVS) -> Any:
@@ -77,7 +78,8 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
         )
         close(f"log-probabilities of rollout {k + 1}", r.log_prob, told.log_prob, 1e-3)
     ppo.learn(0.0)
-    gradient = role.policy.actor.seen["picture"].into.weight.grad
+    encoder: Any = role.policy.actor.seen["picture"]
+    gradient = encoder.into.weight.grad
     holds("what is seen gets no gradient", gradient is not None and bool(gradient.any()))
 
 
@@ -141,7 +143,7 @@ def evaluation_counts_whole_episodes(s: Session) -> None:
     """Evaluation plays whole episodes, the same number in every env, and tells their returns, lengths and goals as they were."""
     from ludus.training.evaluate import measure
 
-    settings = dict(MEMORY)
+    settings = MEMORY
     layout = fresh_batch(s, DIARY, 1).layout
     policies = {name: diary_policy(s, layout, **settings) for name in ("left", "right")}
     found = measure(lambda _: fresh_batch(s, DIARY), policies, "self", 2 * ENVS, 5, greedy=True)  # twice as many as envs
@@ -272,7 +274,7 @@ def a_resumed_run_goes_on_exactly(s: Session) -> None:
     from ludus.training import checkpoint
 
     for algorithm in ("ppo", "rainbow"):
-        run = s.once(("run", algorithm), lambda algorithm=algorithm: _train(s, algorithm))
+        run = s.once(("run", algorithm), partial(_train, s, algorithm))
         before = _saved(run)
         middle = checkpoint.steps(run)[len(checkpoint.steps(run)) // 2]
         api.resume(f"{run.path}@{middle}", quiet=True)
@@ -287,10 +289,10 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
     """A loaded agent has the weights and the normaliser of its run, and acts by them and by the memory it is handed."""
     if s.device != "cpu":
         return
-    import ludus
+    from ludus.api import load
 
-    run = s.once(("run", "ppo"), lambda: _train(s, "ppo"))
-    agent = ludus.load(run.path, role="right")
+    run = s.once(("run", "ppo"), partial(_train, s, "ppo"))
+    agent = load(run.path, role="right")
     saved = {n.removeprefix("right/"): t for n, t in _saved(run).items() if n.startswith("right/")}
     p = {n: t.double() if t.is_floating_point() else t for n, t in saved.items()}
     holds("the saved normaliser has seen nothing", float(p["observation_norm.count"]) > 10)
@@ -311,9 +313,9 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
 
 
 def _train(s: Session, algorithm: str) -> Any:
-    import ludus
+    from ludus.api import train
 
-    return ludus.train(_run_config(s, algorithm), run=Path(s.folder()) / algorithm, quiet=True)
+    return train(_run_config(s, algorithm), run=Path(s.folder()) / algorithm, quiet=True)
 
 
 def _saved(run: Any) -> dict[str, torch.Tensor]:
