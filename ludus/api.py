@@ -81,24 +81,49 @@ def start(
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra=extra, begin=begin, watch=dashboard)
         finish(trainer)
-    return trainer.run
+    return _after_doctor(trainer, quiet)
 
 
 def finish(trainer: Any) -> None:
-    """Trains to the end and writes the report, whatever happens on the way. The first error is the one that is told."""
+    """Trains to the end, asks the doctor and writes the report, whatever happens on the way. The first error is the one that
+    is told."""
     from ludus.training.report import write_report
     from ludus.training.sinks import open_sinks
 
     try:
         trainer.run.sinks = open_sinks(trainer.run.path, trainer.config)
         trainer.train()
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             trainer.run.close()
+            trainer.doctor.conclude(trainer.progress.agent_steps)
             write_report(trainer.run)
-        raise
+        if not (isinstance(error, LudusError) and trainer.doctor.acts_on):
+            raise
+        return
     trainer.run.close()
+    trainer.doctor.conclude(trainer.progress.agent_steps)
     write_report(trainer.run)
+
+
+def _after_doctor(trainer: Any, quiet: bool) -> Run:
+    """The run that training ended with: where the doctor asked to go back, that of the rollback."""
+    from ludus.training import rollback
+
+    run: Run = trainer.run
+    finding = trainer.doctor.acts_on
+    if finding is None or trainer.doctor.on_critical != "rollback":
+        return run
+    chosen = rollback.plan(run, finding, trainer.config)
+    if chosen is None:
+        print(f"ludus: {finding.check}: no change is suggested that could be tried, so training stops here", file=sys.stderr)
+        return run
+    reference = f"{run.path}@{chosen.step}"
+    print(f"ludus: {finding.cause}: going on from {reference} with {chosen.changes} in {chosen.path}", file=sys.stderr)
+    config = forkable(reference)
+    rollback.apply(config, chosen)
+    sources = dict.fromkeys(chosen.changes, "doctor")
+    return fork(reference, config, {**run.read_json("config.json")["origins"], **sources}, chosen.path, quiet=quiet)
 
 
 def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
@@ -140,7 +165,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
         _say_what_changed(checkpoint.read_manifest(run, step))
         run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
         finish(trainer)
-    return run
+    return _after_doctor(trainer, quiet)
 
 
 def _say_what_changed(manifest: Mapping[str, Any]) -> None:
@@ -200,7 +225,7 @@ def fork(
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)
         finish(trainer)
-    return trainer.run
+    return _after_doctor(trainer, quiet)
 
 
 def load(reference: str | Path, role: str | None = None) -> Agent:

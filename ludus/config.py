@@ -278,6 +278,18 @@ class LogConfig:
     """Newest replays to keep."""
 
 
+ON_CRITICAL = ("warn", "stop", "rollback")
+
+
+@dataclass(kw_only=True)
+class DoctorConfig:
+    """The doctor watches every run; what it sees is in findings.jsonl, in the dashboard and in the report."""
+
+    on_critical: str = "warn"
+    """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a new run from the last
+    healthy checkpoint with the suggested change (never for a finding that depends on the clock)."""
+
+
 @dataclass(kw_only=True)
 class Config:
     """One experiment."""
@@ -303,6 +315,7 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    doctor: DoctorConfig = field(default_factory=DoctorConfig)
 
     def __post_init__(self) -> None:
         if callable(self.game):

@@ -23,8 +23,8 @@ def main(arguments: list[str]) -> int:
     config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
     if options.init_from:
         raise LudusError(f"a fork starts from its own run, not from {options.init_from}: use `ludus train … --init-from`")
-    from ludus.commands.train import summary, text
+    from ludus.commands.train import status, summary, text
 
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)
     print(json.dumps(summary(run)) if options.json else text(run))
-    return 0
+    return status(run)

@@ -13,6 +13,7 @@ from ludus.config import (
     SHARED_BY_ROLES,
     CheckpointConfig,
     Config,
+    DoctorConfig,
     EvalConfig,
     LeagueConfig,
     LogConfig,
@@ -153,6 +154,7 @@ def parse_config(
             ("eval", EvalConfig, field(default_factory=EvalConfig)),
             ("checkpoint", CheckpointConfig, field(default_factory=CheckpointConfig)),
             ("log", LogConfig, field(default_factory=LogConfig)),
+            ("doctor", DoctorConfig, field(default_factory=DoctorConfig)),
         ],
         bases=(Common,),
         kw_only=True,
@@ -169,6 +171,7 @@ def parse_config(
         eval=base.eval,
         checkpoint=base.checkpoint,
         log=base.log,
+        doctor=base.doctor,
     )
     options: Any = tyro.cli(
         options_type, args=arguments, default=default, prog=f"ludus {command}", description=f"{summary}\n\nExample: {example}",
@@ -204,6 +207,7 @@ def parse_config(
         eval=options.eval,
         checkpoint=options.checkpoint,
         log=options.log,
+        doctor=options.doctor,
     )
     return config, origins(config, recipe, preset), options
 

@@ -43,9 +43,9 @@ def main(arguments: list[str]) -> int:
             )
     options = parse(Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000")
     from ludus.api import resume
-    from ludus.commands.train import summary, text
+    from ludus.commands.train import status, summary, text
 
     budgets = {f"train.{k}": v for k, v in vars(options.train).items() if v is not None}
     run = resume(options.run, quiet=options.quiet or options.json, **budgets)
     print(json.dumps(summary(run)) if options.json else text(run))
-    return 0
+    return status(run)

@@ -33,7 +33,13 @@ def main(arguments: list[str]) -> int:
         config, origins, path, quiet=options.quiet or options.json, init_from=options.init_from, init_modules=options.init_modules
     )
     print(json.dumps(summary(run)) if options.json else text(run))
-    return 0
+    return status(run)
+
+
+def status(run: Any) -> int:
+    """1 where the doctor has stopped the run before its budget was spent."""
+    result, config = _findings(run), run.config()
+    return int(result["verdict"] == "critical" and config.doctor.on_critical != "warn")
 
 
 def _name(recipe: str) -> str:
@@ -54,7 +60,25 @@ def summary(run: Any) -> dict[str, Any]:
         "agent_steps_per_s": last.get("speed/agent_steps_per_s", 0.0),
         "evaluation": {k: v for line in lines for k, v in line.items() if k.startswith("eval/")},
         "best": json.loads(best.read_text()) if best.exists() else None,
+        **_findings(run),
     }
+
+
+def _findings(run: Any) -> dict[str, Any]:
+    from ludus.doctor.finding import as_json
+    from ludus.training.watching import read_findings
+
+    return as_json(r.finding for r in read_findings(run) if r.gone is None)
+
+
+def _verdict(result: dict[str, Any]) -> list[str]:
+    """The doctor's word at the end: what is wrong, why, and what to do."""
+    lines = [f"doctor: {result['verdict']}"]
+    for finding in result["findings"]:
+        if finding["severity"] != "info":
+            lines += [f"  {finding['severity']}: {finding['cause']} ({finding['check']})", f"    {finding['evidence']}"]
+            lines += [f"    fix: {finding['fix']}"]
+    return lines
 
 
 def text(run: Any) -> str:
@@ -72,6 +96,7 @@ def text(run: Any) -> str:
         lines.append(
             f"best: {result['best']['metric']} = {result['best']['value']:.3f} at {result['run']}@{result['best']['step']}"
         )
+    lines += _verdict(result)
     lines.append(
         f"report: {result['run']}/report.html    again: ludus eval {result['run']}    go on: ludus resume {result['run']}"
     )

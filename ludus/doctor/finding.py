@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 SEVERITIES = ("info", "warning", "critical")
@@ -23,6 +23,8 @@ class Finding:
     """0 to 1: how often a reward or run that looks like this is really sick."""
     first_step: int | None = None
     last_step: int | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The fix as config values where it is one: learn.target_kl → 0.02; *0.1 means a tenth of what it is."""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -41,8 +43,10 @@ def verdict(findings: Iterable[Finding]) -> str:
 
 
 def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
+    """What commands print with --json; overrides are in the text of the fix."""
     found = worst_first(findings)
-    return {"verdict": verdict(found), "findings": [dataclasses.asdict(f) for f in found]}
+    shown = [f.name for f in dataclasses.fields(Finding) if f.name != "overrides"]
+    return {"verdict": verdict(found), "findings": [{name: getattr(f, name) for name in shown} for f in found]}
 
 
 def as_text(findings: Iterable[Finding]) -> str:

@@ -15,6 +15,11 @@ WANTED = {
 
 def examine(log: Log) -> list[Finding]:
     """Everything the checks find, worst first, and a note on what they could not see."""
+    return worst_first([*checked(log), *_unseen(log)])
+
+
+def checked(log: Log) -> list[Finding]:
+    """What the checks find, causes before symptoms."""
     found: list[Finding] = []
     for family in FAMILIES:
         for check in checks_of(family):
@@ -22,7 +27,7 @@ def examine(log: Log) -> list[Finding]:
                 found += check(log)
             except (ArithmeticError, ValueError, IndexError) as error:  # one strange column must not silence all other checks
                 log.notes.append(f"the check {check.__name__} could not read this log: {error}")
-    return worst_first([*found, *_unseen(log)])
+    return found
 
 
 def _unseen(log: Log) -> list[Finding]:

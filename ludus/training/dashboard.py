@@ -15,6 +15,11 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
+def _serious(trainer: Any) -> list[Any]:
+    """What the doctor sees now, worst first."""
+    return [f for f in trainer.doctor.findings if f.severity != "info"]
+
+
 class Dashboard:
     """Call it with the trainer and each iteration's line; use it as a context."""
 
@@ -23,6 +28,7 @@ class Dashboard:
         self.live: Any = None
         self._printed = 0.0
         self._last: dict[str, Any] = {}
+        self._told: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Dashboard:
         if not self.quiet and sys.stderr.isatty():
@@ -47,6 +53,15 @@ class Dashboard:
         elif evaluated or time.monotonic() - self._printed > 5.0 or trainer.share >= 1.0:
             self._printed = time.monotonic()
             print(self._text(trainer), file=sys.stderr, flush=True)
+        if self.live is None:
+            self._tell(trainer)
+
+    def _tell(self, trainer: Any) -> None:
+        """A line for each finding that is new or has become worse."""
+        for finding in _serious(trainer):
+            if (finding.check, finding.severity) not in self._told:
+                self._told.add((finding.check, finding.severity))
+                print(f"doctor  {finding.severity}: {finding.cause}; {finding.fix}", file=sys.stderr, flush=True)
 
     def _left(self, trainer: Any) -> str:
         share = trainer.share
@@ -69,6 +84,7 @@ class Dashboard:
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
         line, p = self._last, trainer.progress
         head = Table.grid(padding=(0, 3))
@@ -94,4 +110,7 @@ class Dashboard:
         rows: list[Any] = [ProgressBar(total=1.0, completed=trainer.share), head, roles, phases]
         if evaluated:
             rows.append("evaluated  " + "   ".join(evaluated[:8]))
+        for finding in _serious(trainer)[:4]:
+            colour = "red" if finding.severity == "critical" else "yellow"
+            rows.append(Text(f"{finding.severity}: {finding.cause} → {finding.fix}", style=colour))
         return Panel(Group(*rows), title=f"{self.config.game} → {trainer.run.path}", border_style="blue")

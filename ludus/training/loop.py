@@ -28,6 +28,7 @@ from ludus.training.metrics import Clock, Window
 from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
+from ludus.training.watching import RunDoctor
 from ludus.training.weights import load_all, load_carried, tensors_of
 
 
@@ -81,6 +82,7 @@ class Trainer:
         self.doctor = RunDoctor(run, config, self.batch.layout)
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
+        self._cpu_seconds = 0.0
 
     def begin(self) -> None:
         """What a new run does before its checkpoint 0."""
@@ -114,6 +116,7 @@ class Trainer:
                 record = self.iterate()
                 now = time.perf_counter()
                 self.progress.seconds += now - last
+                self._cpu_seconds = time.process_time()  # at the same moment: evaluations count with the next iteration
                 last = now
                 self.finish_iteration(record)
             if self._saved_at[0] != self.progress.agent_steps:
@@ -177,6 +180,10 @@ class Trainer:
             self.run.append_json("metrics.jsonl", line)
             if self.config.log.tensorboard:
                 self.run.tensorboard(line, p.agent_steps)
+        with self.clock("doctor"):
+            if self.doctor.after_iteration(line, self.share):
+                self.stop_requested = True
+        with self.clock("log"):
             if self.watch is not None:
                 self.watch(self, line)
         if improved or over or self.checkpoint_due():
@@ -193,6 +200,7 @@ class Trainer:
             **{f"progress/{k}": v for k, v in progress.items()},
             **({} if compiled is None else {"speed/compile_seconds": compiled}),
             "speed/agent_steps_per_s": self.window.rate(p.agent_steps, p.seconds),
+            "speed/cpu_per_s": self.cpu.rate(self._cpu_seconds, p.seconds),
             **{f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())},
             **devices.memory(self.config.device),
             "memory/buffer_mb": self.algorithm.buffer_bytes() / 1e6,
@@ -206,6 +214,7 @@ class Trainer:
         if all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)):
             return
         culprit = self.diagnostics.first_not_finite()
+        self.doctor.not_finite(culprit, self.progress.agent_steps)
         good = checkpoint.steps(self.run)
         raise LudusError(
             f"training stopped in iteration {self.progress.iteration}: {culprit}; the last good checkpoint is {self.run.path}@{good[-1]}"
@@ -359,6 +368,7 @@ class Trainer:
         self.progress = Progress(**manifest["progress"])
         self._saved_at = (step, self.progress.seconds)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
+        self.doctor.load_state(manifest.get("doctor"))
 
 
 class stopping_on_signals:

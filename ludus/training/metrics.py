@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# pattern → (unit, meaning). ROLE, TERM, GOAL, PHASE, ENTRY and AGAINST stand for names.
+# pattern → (unit, meaning). ROLE, TERM, GOAL, PHASE, ENTRY, AGAINST, PARAM and VALUE stand for names.
 TABLE: dict[str, tuple[str, str]] = {
     "progress/iteration": ("", "rollouts and updates so far"),
     "progress/agent_steps": ("agent-steps", "valid decisions of learning agents so far"),
@@ -19,8 +19,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
     "speed/share/PHASE": (
         "share",
-        "share of the iteration's time: simulate, act (on a GPU together: rollout), learn, evaluate, save, log",
+        "share of the iteration's time: simulate, act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
     ),
+    "speed/cpu_per_s": ("s", "CPU time this process got per second, over the same window: little where others use the machine"),
     "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
     "memory/resident_mb": ("MB", "resident memory of the process"),
     "memory/workers_mb": ("MB", "resident memory of the processes that step foreign envs"),
@@ -144,9 +145,9 @@ class Window:
     """A rate over the last iterations: never cumulative, so that a slow-down shows."""
 
     def __init__(self, length: int = 20) -> None:
-        self._marks: deque[tuple[float, int]] = deque(maxlen=length + 1)
+        self._marks: deque[tuple[float, float]] = deque(maxlen=length + 1)
 
-    def rate(self, count: int, now: float) -> float:
+    def rate(self, count: float, now: float) -> float:
         self._marks.append((now, count))
         (then, before), (_, _) = self._marks[0], self._marks[-1]
         return (count - before) / (now - then) if now > then else 0.0

@@ -8,15 +8,21 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ludus.doctor.checks import FAMILIES, checks_of
+from ludus.doctor.live import Record
 from ludus.training.run import Run, write_atomically
+from ludus.training.watching import read_findings
 
 MOST_CURVES = 16
 
 
 def write_report(run: Run) -> None:
     """Draws what metrics.jsonl holds."""
-    lines = run.metrics()
-    sections = [("Training", _figures(lines)), *_league(run), ("Configuration", [_config_table(run)])]
+    lines, records = run.metrics(), read_findings(run)
+    sections = [
+        ("The doctor's findings", [_findings_table(records)]),
+        ("Training", _figures(lines, records)), *_league(run), ("Configuration", [_config_table(run)]),
+    ]  # fmt: skip
     body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
     name = html.escape(run.path.name)
     last = lines[-1] if lines else {}
@@ -29,7 +35,7 @@ td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#
     write_atomically(run.path / "report.html", page)
 
 
-def _figures(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> list[str]:
     groups = {
         "Evaluation (held-out seeds, sampled actions)": lambda k: (
             k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
@@ -49,11 +55,11 @@ def _figures(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     for title, chosen in groups.items():
         names = sorted({k for line in lines for k in line if chosen(k)})
         if names:
-            out.append(_figure(title, names, lines))
+            out.append(_figure(title, names, lines, [r for r in records if title in _concerned(r)]))
     return out or ["<p>No iteration was finished.</p>"]
 
 
-def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> str:
+def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 2.8))
@@ -73,6 +79,7 @@ def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]
         if low and name.startswith("eval/"):
             steps, lows, highs = zip(*low, strict=True)
             axes.fill_between(steps, lows, highs, alpha=0.15)
+    _mark(axes, records)
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_xlabel("agent-steps", fontsize=8)
     axes.tick_params(labelsize=8)
@@ -82,6 +89,53 @@ def _figure(title: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]
     if len(names) > MOST_CURVES:
         axes.set_title(f"and {len(names) - MOST_CURVES} more in metrics.jsonl", fontsize=8, loc="right")
     return _image(figure, title)
+
+
+# family of checks → the figures on which its findings are marked
+FIGURES_OF: dict[str, tuple[str, ...]] = {
+    "gradients": ("Gradient norm",),
+    "updates": ("KL", "Explained variance"),
+    "value": ("Explained variance",),
+    "entropy": ("Entropy share",),
+    "reward_hacking": ("Goal metrics while training", "Return"),
+    "self_play": ("Evaluation (held-out seeds, sampled actions)",),
+    "throughput": ("Agent-steps per second", "Resident memory (MB)"),
+}
+COLOUR_OF = {"critical": "#c0392b", "warning": "#e09b1a", "info": "#7a8794"}
+
+
+def _concerned(record: Record) -> tuple[str, ...]:
+    family = next((f for f in FAMILIES if record.finding.check in [c.__name__ for c in checks_of(f)]), "")
+    return FIGURES_OF.get(family, ("Return",)) if record.finding.severity != "info" else ()
+
+
+def _mark(axes: Any, records: Sequence[Record]) -> None:
+    """Where a finding begins, how long it lasted, and its name."""
+    for i, record in enumerate(records):
+        finding = record.finding
+        first, last = finding.first_step or 0, record.gone or finding.last_step or axes.get_xlim()[1]
+        colour = COLOUR_OF[finding.severity]
+        axes.axvspan(first, last, color=colour, alpha=0.08 if record.gone is None else 0.03, linewidth=0)
+        axes.axvline(first, color=colour, linewidth=1, linestyle="-" if record.gone is None else ":")
+        place = (first, 0.97 - 0.09 * i)
+        axes.annotate(finding.check, place, xycoords=("data", "axes fraction"), color=colour, fontsize=7, va="top")
+
+
+def _findings_table(records: Sequence[Record]) -> str:
+    if not records:
+        return "<p>Nothing.</p>"
+    rows = "".join(
+        f'<tr><td style="color:{COLOUR_OF[r.finding.severity]}">{r.finding.severity}</td><td>{html.escape(r.finding.check)}</td>'
+        f"<td>{html.escape(r.finding.cause)}<br><small>{html.escape(r.finding.evidence)}</small></td>"
+        f"<td>{html.escape(r.finding.fix)}</td><td>{_when(r)}</td></tr>"
+        for r in records
+    )
+    return f"<table><tr><th></th><th>check</th><th>cause and evidence</th><th>fix</th><th>steps</th></tr>{rows}</table>"
+
+
+def _when(record: Record) -> str:
+    since = f"from {record.finding.first_step:,}" if record.finding.first_step is not None else ""
+    return since + (f", no longer seen at {record.gone:,}" if record.gone is not None else "")
 
 
 def _image(figure: Any, title: str) -> str:

@@ -19,7 +19,7 @@ from ludus.config import Config, flatten, unflatten
 from ludus.errors import LudusError, nearest
 from ludus.training.sinks import Sink, TensorBoard
 
-LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "findings.jsonl", "matches.jsonl")
+LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "matches.jsonl")
 
 
 def versions() -> dict[str, str]:

@@ -56,9 +56,15 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
             evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has hardly risen",
             confidence=0.75,
             fix=f"lower the entropy coefficient{f' (now {coefficient})' if coefficient else ''}: --learn.entropy 0.01, or 0",
+            overrides={"learn.entropy": "0.01" if _above(coefficient, 0.01) else "0"},
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
+
+
+def _above(coefficient: object, limit: float) -> bool:
+    """A schedule is text: it cannot be compared, and is taken to be above."""
+    return not isinstance(coefficient, int | float) or coefficient > limit
 
 
 def entropy_rising(log: Log) -> Iterator[Finding]:
@@ -90,6 +96,7 @@ def entropy_rising(log: Log) -> Iterator[Finding]:
             evidence=f"entropy rises from {middle[0]:.3g} to {middle[-1]:.3g} nats ({rising:.0%} of the way upwards)",
             confidence=0.8 if bad else 0.5,
             fix="--learn.entropy 0, or a tenth of what it is",
+            overrides={"learn.entropy": "*0.1"},
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
@@ -122,6 +129,7 @@ def entropy_collapsed(log: Log) -> Iterator[Finding]:
             evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step {since:,}; the return has not risen or not stayed",
             confidence=0.8,
             fix="lower learn.learning_rate to a tenth, set learn.entropy=0.01, and start again",
+            overrides={"learn.learning_rate": "*0.1", "learn.entropy": "0.01"},
             first_step=since,
             last_step=curve.last_step,
         )

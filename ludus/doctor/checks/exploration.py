@@ -65,6 +65,7 @@ def actions_saturated(log: Log) -> Iterator[Finding]:
                     evidence=f"{late:.0%} of its values lie beyond 0.99 over the last half",
                     confidence=0.7 if bad else 0.4,
                     fix="--learn.entropy 0 and --policy.initial-log-std -1",
+                    overrides={"learn.entropy": "0"},
                     first_step=curve.first_step,
                     last_step=curve.last_step,
                 )
@@ -94,6 +95,7 @@ def exploration_spent(log: Log) -> Iterator[Finding]:
             evidence=f"epsilon is at {low:.3g} since step {since:,} of {curve.last_step:,}, and the return has not risen or not stayed",
             confidence=0.75,
             fix=f"let epsilon fall over at least {curve.last_step // 10:,} steps, and end at 0.05",
+            overrides={"rainbow.epsilon_over": str(max(1, curve.last_step // 3))},
             first_step=since,
             last_step=curve.last_step,
         )
@@ -119,6 +121,7 @@ def noise_collapsed(log: Log) -> Iterator[Finding]:
                 evidence=f"deviation {late:.3g} over the last half",
                 confidence=0.75,
                 fix="lower the learning rate to a tenth; learn.entropy=0.003; bound the deviation from below",
+                overrides={"learn.learning_rate": "*0.1", "learn.entropy": "0.003"},
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )

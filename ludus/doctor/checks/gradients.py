@@ -37,6 +37,7 @@ def not_finite(log: Log) -> Iterator[Finding]:
                 evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
                 confidence=0.95,
                 fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
+                overrides={"learn.learning_rate": "*0.1"},
                 first_step=step,
                 last_step=log.steps,
             )
@@ -88,6 +89,7 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
                 evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: {late / early:,.0f} times",
                 confidence=0.7,
                 fix="lower learn.learning_rate to a third, normalise returns, learn.max_grad_norm=0.5",
+                overrides={"learn.learning_rate": "*0.3", "learn.max_grad_norm": "0.5"},
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )
@@ -149,6 +151,7 @@ def dead_units(log: Log) -> Iterator[Finding]:
                     evidence=f"{curve.name} is {late:.3g} over the last half",
                     confidence=0.6,
                     fix="lower learn.learning_rate to a third and start again; policy.activation=silu",
+                    overrides={"learn.learning_rate": "*0.3"},
                     first_step=curve.first_step,
                     last_step=curve.last_step,
                 )

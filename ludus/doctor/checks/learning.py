@@ -73,6 +73,7 @@ def return_falls(log: Log) -> Iterator[Finding]:
             f"{judged.lost:.0%} of the gain is gone",
             confidence=0.75,
             fix="go back to the best checkpoint with a third of the learning rate, or set learn.target_kl=0.02",
+            overrides={"learn.learning_rate": "*0.3", "learn.target_kl": "0.02"},
             first_step=judged.best_step,
             last_step=curve.last_step,
         )
@@ -103,6 +104,7 @@ def return_swings(log: Log) -> Iterator[Finding]:
                 evidence=f"{falls} falls of more than {HALF:.0%} of its range ({smooth.min():.4g} to {smooth.max():.4g})",
                 confidence=0.55,
                 fix="lower learn.learning_rate to a third, or collect twice as much per update (learn.rollout, envs)",
+                overrides={"learn.learning_rate": "*0.3"},
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )

@@ -14,6 +14,8 @@ SLOWER = 0.6
 SLOWER_UNSPLIT = 0.4
 MUCH_SLOWER = 0.25
 """Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
+WAITING = ("save", "log", "wait_env")
+"""Phases that wait for something else than the processor."""
 STILL_FALLING = 0.8
 GROWTH = 1.5
 STEADY = 0.8
@@ -21,8 +23,8 @@ STEADY = 0.8
 
 
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps per second, over a window, fall and keep falling. Where all phases slow down alike it is other work on the machine,
-    and only noted.
+    """Steps per second, over a window, fall and keep falling. Where the process gets less CPU time and does as much with it as
+    before, or where all phases slow down alike, it is other work on the machine, and only noted.
 
     Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
     pool that is scanned as a whole, memory that starts to swap.
@@ -38,8 +40,11 @@ def slowing_down(log: Log) -> Iterator[Finding]:
     settled = late > STILL_FALLING * float(np.median(middle[len(middle) // 3 : -1]))
     if early <= 0 or late / early > SLOWER or falling < 0.6 or settled:
         return  # one step down, as when learning starts after a warm-up, is no decline
-    phase = _grown_phase(log)
-    machine = not phase and bool(log.starting("speed/share/"))  # all phases alike: other work on the machine
+    phase, starved = _grown_phase(log), _starved(log, speed)
+    if starved and phase not in WAITING:
+        phase = ""
+    alike = bool(log.starting("speed/share/")) and log.get("speed/cpu_per_s") is None
+    machine = not phase and (bool(starved) or alike)
     if not phase and not machine and late / early > SLOWER_UNSPLIT:
         return
     yield Finding(
@@ -47,11 +52,32 @@ def slowing_down(log: Log) -> Iterator[Finding]:
         severity="info" if machine else "critical" if late / early < MUCH_SLOWER and falling >= 0.75 else "warning",
         cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
         evidence=f"{early:,.0f} steps a second early, {late:,.0f} now ({late / early:.0%}), falling in {falling:.0%} of the windows"
-        + ("; all phases alike, so it may be other work on the machine" if machine else ""),
+        + (starved or "; all phases alike, so it may be other work on the machine" if machine else ""),
         confidence=0.3 if machine else 0.7,
-        fix=f"look at what '{phase}' keeps between iterations" if phase else "profile an early and a late iteration, and compare",
+        fix=f"look at what '{phase}' keeps between iterations"
+        if phase
+        else "see what else runs on the machine"
+        if machine
+        else "profile an early and a late iteration, and compare",
         first_step=speed.first_step,
         last_step=speed.last_step,
+    )
+
+
+def _starved(log: Log, speed: Curve) -> str:
+    """Says so where as much is done per second of CPU time as before: then the process only gets less of it. What worker
+    processes do is not in that time, so with them it says nothing."""
+    cpu = log.get("speed/cpu_per_s")
+    if cpu is None or len(cpu) != len(speed) or log.get("memory/workers_mb") or log.get("memory/client_mb"):
+        return ""
+    start = len(cpu) // 10
+    given, done = medians(cpu.values[start:]), medians((speed.values / np.maximum(cpu.values, 1e-3))[start:])
+    third = len(done) // 3
+    if done[-1] < SLOWER * done[:third].max() or given[-1] > SLOWER * given[:third].max():
+        return ""
+    return (
+        f"; the process gets {given[-1]:.2f} s of CPU time a second, {given[:third].max():.2f} early, and does as much with each "
+        f"as before: other work on the machine"
     )
 
 
@@ -70,12 +96,17 @@ def _from_clock(log: Log) -> Curve | None:
 
 
 def _grown_phase(log: Log) -> str:
-    def grown(curve: Curve) -> float:
-        middle = medians(curve.values)
-        return float(middle[-1] - middle[0])
-
-    shares = [(grown(c), c.name.removeprefix("speed/share/")) for c in log.starting("speed/share/") if len(c) >= 12]
-    return max(shares)[1] if shares and max(shares)[0] > 0.1 else ""
+    """The phase whose share of the time has grown by a tenth of it. Evaluations and checkpoints come now and then and would
+    drown the rest: shares are those among phases that come in every iteration, and theirs among the rows they come in."""
+    curves = {c.name.removeprefix("speed/share/"): c for c in log.starting("speed/share/")}
+    rows = max((len(c) for c in curves.values()), default=0)
+    always = {name: c for name, c in curves.items() if len(c) == rows >= 12}
+    total = np.maximum(sum((c.values for c in always.values()), np.zeros(rows)), 1e-9)
+    shares = {name: c.values / total for name, c in always.items()}
+    shares |= {name: c.values for name, c in curves.items() if name not in always and len(c) >= 12}
+    grown = {name: float(medians(values)[-1] - medians(values)[0]) for name, values in shares.items()}
+    phase = max(grown, key=grown.__getitem__, default="")
+    return phase if phase and grown[phase] > 0.1 else ""
 
 
 def memory_grows(log: Log) -> Iterator[Finding]:

@@ -54,6 +54,7 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
             + (", and the return has not risen or not stayed" if failing else ""),
             confidence=0.8 if bad else 0.5,
             fix="--learn.learning-rate a tenth of what it is, or --learn.target-kl 0.02",
+            overrides={"learn.learning_rate": "*0.1", "learn.target_kl": "0.02"},
             first_step=onset,
             last_step=curve.last_step,
         )
@@ -101,6 +102,7 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
             fix="--learn.clip 0.2"
             if clipped
             else "--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
+            overrides={"learn.clip": "0.2"} if clipped else {"learn.learning_rate": "3e-4"},
             first_step=kl.first_step,
             last_step=kl.last_step,
         )

@@ -60,6 +60,7 @@ def value_impossible(log: Log) -> Iterator[Finding]:
                 + f"; outside since step {onset:,}",
                 confidence=0.85,
                 fix="lower the learning rate to a tenth; copy the target network every 1,000 updates or more; gamma at most 0.99",
+                overrides={"learn.learning_rate": "*0.1"},
                 first_step=onset,
                 last_step=curve.last_step,
             )
@@ -103,6 +104,7 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
                 evidence=f"{grown:,.0f} times its lowest level, growing since step {onset:,}",
                 confidence=0.7,
                 fix="lower the learning rate to a tenth; normalise returns or scale rewards; slower target updates",
+                overrides={"learn.learning_rate": "*0.1"},
                 first_step=onset,
                 last_step=curve.last_step,
             )

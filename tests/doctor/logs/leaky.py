@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.envs.classic_control import CartPoleEnv
 
 KEPT: list[np.ndarray] = []
-KILOBYTES = 10
+KILOBYTES = 25
 LOOKS_EVERY = 50
 
 
@@ -15,7 +15,7 @@ class Leaky(CartPoleEnv):
     def step(self, action: Any) -> Any:
         KEPT.append(np.ones(KILOBYTES * 128))
         if len(KEPT) % LOOKS_EVERY == 0:
-            sum(float(kept[0]) for kept in KEPT for _ in range(5))
+            sum(float(kept[0]) for kept in KEPT for _ in range(12))
         return super().step(action)
 
 

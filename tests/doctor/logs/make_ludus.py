@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ RUNS: dict[str, list[str]] = {
     "healthy_cartpole_seed": [CART, "--train.total-agent-steps", "40000", "--seed", "5"],
     "healthy_cartpole_lstm": [CART, "--train.total-agent-steps", "25000", "--policy.memory", "lstm"],
     "healthy_pursuit": [PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000"],
+    "healthy_crowded": [CART, "--train.total-agent-steps", "45000"],  # by other programs, more and more of them
     "sick_near_pays": [
         PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000", "--game.reward.near", "1", "--game.reward.catch", "0.1",
     ],
@@ -27,7 +30,9 @@ RUNS: dict[str, list[str]] = {
     "sick_forgets": [
         PURSUIT, "--envs", "64", "--train.total-agent-steps", "250000", "--learn.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3",
     ],
-    "sick_leak": ["gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "24000"],
+    "sick_leak": [
+        "gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "16000", "--learn.rollout", "32", "--eval.episodes", "4",
+    ],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
@@ -51,11 +56,32 @@ def keep(run: Path, name: str) -> None:
     (target / "config.json").write_text(json.dumps({"values": values}, indent=1) + "\n")
 
 
+def crowd(run: Path, training: subprocess.Popen[bytes]) -> list[subprocess.Popen[bytes]]:
+    """Until the run ends: its only core gets busier, with one more other program every few thousand steps."""
+    core = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(training.pid, {core})
+    busy = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    others: list[subprocess.Popen[bytes]] = []
+    log = run / "metrics.jsonl"
+    while training.poll() is None:
+        time.sleep(0.2)
+        lines = log.read_text().splitlines() if log.exists() else []
+        if len(lines) > 1 and json.loads(lines[-2])["progress/agent_steps"] >= 15_000 + 6_000 * len(others):
+            others.append(subprocess.Popen([sys.executable, "-c", busy]))
+    return others
+
+
 def main() -> None:
     for name in sys.argv[1:] or RUNS:
         run = Path(tempfile.mkdtemp()) / "run"
         options = ["--run", str(run), "--train.threads", "1", "--quiet"]
-        subprocess.run([sys.executable, "-m", "ludus", "train", *RUNS[name], *options], check=True)
+        training = subprocess.Popen([sys.executable, "-m", "ludus", "train", *RUNS[name], *options])
+        others = crowd(run, training) if name.endswith("crowded") else []
+        status = training.wait()
+        for other in others:
+            other.kill()
+        if status:
+            raise SystemExit(f"{name} ended with status {status}")
         keep(run, name)
         shutil.rmtree(run.parent)
 

@@ -1,0 +1,85 @@
+"""The doctor at the trainer's side: hands it every line, keeps findings.jsonl, and does what --doctor.on-critical says.
+
+findings.jsonl holds one line per finding as it stands, and is written anew when one changes: appended, a finding that lasts
+would be repeated for ever. A checkpoint's manifest holds the same records, so that a resumed run has those of its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ludus.config import flatten
+from ludus.doctor.finding import Finding, worst_first
+from ludus.doctor.live import BY_CLOCK, Record, Watcher
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
+from ludus.training.run import Run, read_lines
+
+FILE = "findings.jsonl"
+
+
+class RunDoctor:
+    """Watches one run."""
+
+    def __init__(self, run: Run, config: Any, layout: Any) -> None:
+        self.run, self.on_critical = run, config.doctor.on_critical
+        goals = layout.describe().get("goal_metrics", {})
+        self.watcher = Watcher(flatten(config), [name for name, goal in goals.items() if not goal["higher_is_better"]])
+        self.acts_on: Finding | None = None
+        """The finding for which the run is to stop or to be rolled back."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.watcher.findings
+
+    def after_iteration(self, line: Mapping[str, Any], share: float) -> bool:
+        """Takes the iteration's line. True: training should stop here, for `acts_on`."""
+        self.watcher.add(line)
+        if not self.watcher.due():
+            return False
+        certain = self.watcher.look(int(line["progress/agent_steps"]), share)
+        self.write()
+        if self.on_critical == "rollback":
+            certain = [f for f in certain if f.check not in BY_CLOCK]
+        if certain and self.on_critical != "warn":
+            self.acts_on = worst_first(certain)[0]
+        return self.acts_on is not None
+
+    def not_finite(self, culprit: str, step: int) -> None:
+        """The trainer met a NaN and will stop: a rollback may go on."""
+        if self.on_critical == "rollback":
+            self.acts_on = Finding(
+                check="not_finite", severity="critical", cause=culprit, evidence=f"at step {step:,}", confidence=0.95,
+                fix="lower the learning rate", first_step=step, overrides={"learn.learning_rate": "*0.1"},
+            )  # fmt: skip
+
+    def conclude(self, step: int) -> None:
+        """The verdict at the end: what `ludus doctor run` says about the whole log."""
+        self.watcher.conclude(examine(read_log(self.run.path)), step)
+        self.write()
+
+    def write(self) -> None:
+        text = "".join(json.dumps(record.as_json()) + "\n" for record in self.watcher.records)
+        partial = self.run.path / f"{FILE}.tmp"
+        partial.write_text(text)
+        os.replace(partial, self.run.path / FILE)
+
+    def state(self) -> dict[str, Any]:
+        return self.watcher.state()
+
+    def load_state(self, state: Mapping[str, Any] | None) -> None:
+        """As at the checkpoint; the logs have been cut back to it. What was critical then does not stop the run again:
+        whoever resumes has seen it."""
+        empty = {"records": [], "next": 0}
+        self.watcher.load_state(state or empty, self.run.metrics(), read_lines(self.run.path / "diagnostics.jsonl"))
+        self.write()
+
+
+def read_findings(run: Run) -> list[Record]:
+    """What findings.jsonl says, the worst that is still seen first."""
+    records = [Record.from_json(line) for line in read_lines(run.path / FILE)]
+    order = {id(f): i for i, f in enumerate(worst_first(r.finding for r in records))}
+    return sorted(records, key=lambda r: (r.gone is not None, order[id(r.finding)]))

@@ -1,0 +1,144 @@
+"""The doctor at the trainer's side: a run that cannot learn stops or goes back, and every place tells the same finding."""
+
+import json
+
+import pytest
+
+import ludus
+from ludus.config import Config
+from ludus.doctor import live
+from ludus.doctor.finding import Finding
+from ludus.training import rollback
+from ludus.training.run import Run
+
+PROBE = "gym:ludus.examine.probes:ProbeMatch-v0"
+SMALL = {
+    "envs": 8, "train.threads": 1, "train.total_agent_steps": 4000, "learn.rollout": 8, "learn.minibatches": 1, "learn.epochs": 4, "learn.learning_rate": 0.01,
+    "policy.hidden": (16,), "eval.episodes": 2, "eval.every_agent_steps": 10_000, "checkpoint.every_agent_steps": 1000,
+    "log.tensorboard": False, "log.diagnostics_every": 0,
+}  # fmt: skip
+SICK = {"learn.entropy": 10.0, "doctor.on_critical": "rollback"}
+
+
+def findings_of(run: Run) -> list[dict]:
+    return [json.loads(line) for line in (run.path / "findings.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A sick run, and the one it was rolled back into."""
+    folder = tmp_path_factory.mktemp("doctor")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "MOST_TIME", 1.0)
+        last = ludus.train(PROBE, run=folder / "sick", quiet=True, **SMALL, **SICK)
+    return Run(folder / "sick"), last
+
+
+def test_a_critical_finding_ends_the_run_early(runs):
+    sick, _ = runs
+    assert sick.metrics()[-1]["progress/agent_steps"] < 3000
+    (stuck,) = [f for f in findings_of(sick) if f["check"] == "entropy_stuck"]
+    assert stuck["severity"] == "critical" and stuck["gone"] is None
+
+
+def test_the_rollback_is_a_fork_with_the_suggested_change(runs):
+    sick, last = runs
+    assert last.path.name == "sick-rollback-1"
+    data = last.read_json("config.json")
+    assert data["values"]["learn.entropy"] == 0.01 and data["origins"]["learn.entropy"] == "doctor"
+    assert data["forked_from"] == f"{sick.path}@0" and data["values"]["train.total_agent_steps"] == 4000
+    assert not [f for f in findings_of(last) if f["check"] == "entropy_stuck" and f["gone"] is None]
+
+
+def test_the_report_tells_and_marks_it(runs):
+    page = (runs[0].path / "report.html").read_text()
+    assert "entropy_stuck" in page and "lower the entropy coefficient" in page
+
+
+def test_the_command_ends_with_the_verdict(runs):
+    from ludus.commands.train import status, summary, text
+
+    assert "doctor: critical" in text(runs[0]) and "(entropy_stuck)" in text(runs[0]) and status(runs[0]) == 1
+    assert summary(runs[0])["verdict"] == "critical"
+
+
+def test_a_resumed_run_has_the_findings_of_its_checkpoint_and_is_not_stopped_for_them_again(runs):
+    """Whoever resumes has seen why it stopped. It goes on to the end of its budget."""
+    sick, _ = runs
+    before = findings_of(sick)
+    (sick.path / "findings.jsonl").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "MOST_TIME", 1.0)
+        again = ludus.resume(sick.path, quiet=True)
+    assert again.path == sick.path and again.metrics()[-1]["progress/agent_steps"] >= 4000
+    now = {(f["check"], f["cause"]): f for f in findings_of(again)}
+    assert all((f["check"], f["cause"]) in now for f in before if f["check"] == "entropy_stuck")
+    assert len(now) == len(findings_of(again))
+
+
+def finding(first_step: int = 0, check: str = "return_falls", **overrides: str) -> Finding:
+    return Finding(
+        check=check, severity="critical", cause="", evidence="", fix="", confidence=1, first_step=first_step,
+        overrides={name.replace("__", "."): value for name, value in overrides.items()},
+    )  # fmt: skip
+
+
+def run_with_checkpoints(path, *steps: int) -> Run:
+    path.mkdir()
+    for step in steps:
+        folder = path / "checkpoints" / f"{step:012d}"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text("{}")
+    (path / "config.json").write_text("{}")
+    return Run(path)
+
+
+def test_the_last_healthy_checkpoint_is_the_one_before_the_finding(tmp_path):
+    run = run_with_checkpoints(tmp_path / "run", 0, 100, 200, 300)
+    chosen = {at: rollback.plan(run, finding(at, learn__gamma="0.9"), Config(game="pursuit")) for at in (0, 50, 200, 201)}
+    assert {at: plan.step for at, plan in chosen.items() if plan} == {0: 0, 50: 0, 200: 100, 201: 200}
+
+
+@pytest.mark.parametrize(
+    ("rate", "less"),
+    [(1e-3, "0.0001"), ("3e-4 -> 0", "0:3e-05, 1:0"), ("1e-2 -> 1e-3 @ 0.5", "0:0.001, 0.5:0.0001"),
+     ("cosine 1e-3 -> 1e-5", "cosine 0.0001 -> 1e-06"), ("0:1, 0.3:0.2, 1:0", "0:0.1, 0.3:0.02, 1:0")],
+)  # fmt: skip
+def test_a_tenth_of_a_schedule(tmp_path, rate, less):
+    config = Config(game="pursuit")
+    config.learn.learning_rate = rate
+    config.learn.roles = {"runner": {"learning_rate": 0.5, "entropy": 0.1}}
+    chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 0), finding(learn__learning_rate="*0.1"), config)
+    assert chosen is not None
+    assert chosen.changes == {"learn.learning_rate": less, "learn.roles.runner.learning_rate": "0.05"}
+
+
+def test_rainbow_has_a_learning_rate_of_its_own(tmp_path):
+    config = Config(game="pursuit", algorithm="rainbow")
+    config.rainbow.learning_rate = 0.01
+    fix = finding(learn__learning_rate="*0.1", learn__target_kl="0.02")
+    chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 0), fix, config)
+    assert chosen is not None and chosen.changes == {"rainbow.learning_rate": "0.001"}
+
+
+def test_no_rollback_without_a_change_or_after_three(tmp_path):
+    config = Config(game="pursuit")
+    assert rollback.plan(run_with_checkpoints(tmp_path / "run", 0), finding(), config) is None
+    third = run_with_checkpoints(tmp_path / "run-rollback-3", 0)
+    assert rollback.plan(third, finding(learn__gamma="0.9"), config) is None
+
+
+def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
+    from ludus.training.watching import RunDoctor
+
+    class Layout:
+        def describe(self):
+            return {}
+
+    for mode, stops in (("rollback", False), ("stop", True), ("warn", False)):
+        config = Config(game="pursuit")
+        config.doctor.on_critical = mode
+        doctor = RunDoctor(run_with_checkpoints(tmp_path / mode), config, Layout())
+        monkeypatch.setattr(doctor.watcher, "due", lambda: True)
+        monkeypatch.setattr(doctor.watcher, "look", lambda step, share: [finding(check="slowing_down")])
+        assert doctor.after_iteration({"progress/agent_steps": 1}, 0.5) is stops
