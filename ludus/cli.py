@@ -13,6 +13,8 @@ COMMANDS = {
     "resume": ("ludus.commands.resume", "go on where a run stopped, bit for bit"),
     "fork": ("ludus.commands.fork", "a new run from another's checkpoint, with changes"),
     "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
+    "view": ("ludus.commands.view", "runs, replays and games in the browser"),
+    "play": ("ludus.commands.play", "play against a run, or bots, in the browser"),
     "league": ("ludus.commands.league", "who is how strong in a run: ratings, payoff matrix, forgetting, exploitability"),
     "export": ("ludus.commands.export", "a trained policy as an ONNX file, for an engine without Python"),
     "recipes": ("ludus.commands.recipes", "what recipes there are"),

@@ -1,0 +1,69 @@
+"""What a policy thinks while it plays: its value estimate, the chances of its actions, where its attention goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ludus.policies.player import Player
+from ludus.policies.policy import Policy
+
+
+class Mind(Player):
+    """A player that keeps what it thought in its last decision."""
+
+    def __init__(self, policy: Any, batch: Any, agents: slice, **options: Any) -> None:
+        super().__init__(policy, batch, agents, **options)
+        self.output: Any = None
+        self.attention: np.ndarray | None = None
+        strategy = policy.strategy if isinstance(policy, Policy) else None
+        if strategy is not None:
+            strategy.register_forward_hook(self._attend)
+
+    def _attend(self, module: Any, inputs: tuple[torch.Tensor, ...], _: Any) -> None:
+        with torch.no_grad():
+            self.attention = module.recognise(inputs[0]).attention[0].numpy()
+
+    def _chosen(self, output: Any) -> list[tuple[str, torch.Tensor]]:
+        self.output = output
+        return super()._chosen(output)
+
+
+class Minds:
+    """The minds of all roles in one env, and their thoughts as arrays [agents, …]. Agents without a policy have NaN."""
+
+    def __init__(self, policies: Mapping[str, Any], batch: Any, greedy: bool = False) -> None:
+        self.batch = batch
+        self.minds = {s.role: Mind(policies[s.role], batch, s.agents, greedy=greedy) for s in batch.layout.seats if s.role in policies}
+        self.who = np.zeros(batch.layout.num_agents, bool)
+        for mind in self.minds.values():
+            self.who[mind.agents] = True
+
+    def act(self) -> None:
+        for mind in self.minds.values():
+            mind.act()
+
+    def thoughts(self, shown: np.ndarray) -> dict[str, np.ndarray]:
+        """`value` [agents], `chances` [agents, entries]: a mean per number, then a chance per key and per option.
+
+        `attention` [agents, steps of the history] where a policy has a strategy encoder.
+        """
+        out: dict[str, np.ndarray] = {}
+        count = self.batch.layout.num_agents
+        for mind in self.minds.values():
+            output, policy = mind.output, mind.policy
+            found = output.distribution
+            value = policy.real_value(output.value) if hasattr(policy, "real_value") else output.value
+            parts = [torch.tanh(found.mean), torch.sigmoid(found.key_logits), *(p.exp() for p in found.choice_log_probs)]
+            thought = {"value": value[0].numpy(), "chances": torch.cat(parts, -1)[0].numpy()}
+            if mind.attention is not None:
+                thought["attention"] = mind.attention
+            for name, values in thought.items():
+                whole = out.setdefault(name, np.full((count, *values.shape[1:]), np.nan, np.float32))
+                whole[mind.agents] = values
+        for values in out.values():
+            values[~shown] = np.nan
+        return out

@@ -1,0 +1,147 @@
+"""Where films and sessions come from: a run's replay, its newest policies, a game with bots."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ludus.errors import LudusError
+from ludus.training.replay import Replay
+from ludus.training.run import Run
+from ludus.viewer.film import Film
+from ludus.viewer.library import Library
+from ludus.viewer.rehearse import Script, make_batch
+from ludus.viewer.session import Session, seat_bots, take_over
+from ludus.viewer.shows import Shows
+
+KEPT = 4  # films in memory
+
+
+class Theatre:
+    def __init__(self, library: Library, shows: Shows) -> None:
+        self.library, self.shows = library, shows
+        self._films: OrderedDict[tuple[str, str, float], Film] = OrderedDict()
+        self._lock = threading.Lock()  # one simulation is made at a time: compiling twice at once costs twice
+
+    # -- replays -------------------------------------------------------------------------------------------------------
+
+    def film(self, run: str, file: str) -> Film:
+        path = self.library.replay(run, file)
+        key = (run, file, path.stat().st_mtime)
+        with self._lock:
+            if key not in self._films:
+                script = Script(Replay(path), self.shows)
+                policies, note = self.policies_near(self.library.run(run), script)
+                self._films[key] = script.film(policies, note)
+                while len(self._films) > KEPT:
+                    self._films.popitem(last=False)
+            self._films.move_to_end(key)
+            return self._films[key]
+
+    def policies_near(self, run: Run, script: Script) -> tuple[dict[str, Any] | None, str]:
+        """The policies of the checkpoint nearest to when a replay was recorded; a run without any has none."""
+        from ludus.training import checkpoint
+
+        steps = checkpoint.steps(run)
+        if not steps or script.step is None:
+            return None, "no checkpoint is left: nothing to say about what it thinks"
+        step = min(steps, key=lambda s: abs(s - (script.step or 0)))
+        try:
+            policies = self._load(run, step, script.batch.layout.describe())
+        except LudusError as error:
+            return None, str(error)
+        exact = step == script.step
+        return policies, f"the policy of step {step:,}" + ("" if exact else f"; the one that played (step {script.step:,}) is gone")
+
+    def _load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
+        from ludus.training.load import check_same_layout, load_policies
+
+        self.shows.find(run.config().game)  # refuses a game that may not be imported
+        policies, theirs = load_policies(f"{run.path}@{step}")
+        check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")
+        return policies
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def from_replay(self, run: str, file: str, at: int) -> Session:
+        with self._lock:
+            script = Script(Replay(self.library.replay(run, file)), self.shows)
+            policies, note = self.policies_near(self.library.run(run), script)
+            return take_over(script, at, policies, {"title": f"{run}: on from step {at}", "thinks": note})
+
+    def from_run(self, name: str, cast: Sequence[str] = ()) -> Session:
+        """The newest policies of a run, in its own game; newer ones take their place between episodes."""
+        from ludus.training import checkpoint
+        from ludus.training.sources import is_foreign
+        from ludus.training.sources import make_batch as batch_of
+
+        run = self.library.run(name)
+        config = replace(run.config(), device="cpu")
+        if is_foreign(config.game):
+            raise LudusError(f"{name} plays {config.game}, an env of another library: the viewer has no picture of it")
+        show = self.shows.find(config.game)
+        newest = checkpoint.find(run, None)
+        with self._lock:
+            batch = batch_of(config, 1, config.eval.seed + 2, held_out=True)
+            policies = self._load(run, newest, batch.layout.describe())
+            seat_bots(batch, cast, policies=True)
+        current = [newest]
+
+        def renew() -> tuple[dict[str, Any], str] | None:
+            step = checkpoint.find(run, None)
+            if step == current[0]:
+                return None
+            current[0] = step
+            return self._load(run, step, batch.layout.describe()), f"the policy of step {step:,}"
+
+        header = {"title": name, "thinks": f"the policy of step {newest:,}"}
+        return Session(show, batch, policies=policies, header=header, renew=renew)
+
+    def from_game(self, source: str, cast: Sequence[str], overrides: Mapping[str, float], seed: int = 0) -> Session:
+        """Bots, before any training; policies where the cast names a run (ROLE=run:NAME)."""
+        show = self.shows.find(source)
+        bots = [entry for entry in cast if not _run_of(entry)]
+        guests = {entry: run for entry in cast if (run := _run_of(entry))}
+        with self._lock:
+            batch = make_batch(show, overrides, show.preset, seed)
+            policies: dict[str, Any] = {}
+            for entry, name in guests.items():
+                policies |= self._guests(entry, name, batch)
+            bots += [f"{role}=policy" for role in policies]
+            seat_bots(batch, bots, policies=bool(policies))
+        thinks = f"policies of {', '.join(guests.values())}" if guests else "bots keep their thoughts to themselves"
+        return Session(show, batch, policies=policies or None, header={"title": source, "thinks": thinks})
+
+    def _guests(self, entry: str, name: str, batch: Any) -> dict[str, Any]:
+        from ludus.training import checkpoint
+
+        run = self.library.run(name)
+        policies = self._load(run, checkpoint.find(run, None), batch.layout.describe())
+        role = entry.rpartition("=")[0]
+        if role and role not in policies:
+            raise LudusError(f"{name} has no policy for '{role[:80]}': it has {', '.join(policies)}")
+        return {role: policies[role]} if role else policies
+
+    def open(self, wanted: Mapping[str, Any]) -> Callable[[], Session]:
+        """A session as an address names it: run and replay with a step, a run, or a game."""
+        if wanted.get("replay"):
+            return lambda: self.from_replay(str(wanted.get("run")), str(wanted["replay"]), _whole(wanted.get("at") or "0", "at"))
+        if wanted.get("run"):
+            return lambda: self.from_run(str(wanted["run"]), wanted["agents"])
+        if wanted.get("game"):
+            return lambda: self.from_game(str(wanted["game"]), wanted["agents"], wanted["values"], _whole(wanted.get("seed") or "0", "seed"))
+        raise LudusError("nothing to show: name a game, a run, or a run and a replay")
+
+
+def _run_of(entry: str) -> str:
+    name = entry.rpartition("=")[2]
+    return name.removeprefix("run:") if name.startswith("run:") else ""
+
+
+def _whole(text: str, what: str) -> int:
+    if not text.isdigit() or len(text) > 9:
+        raise LudusError(f"{what} is '{text[:40]}': use a whole number")
+    return int(text)
