@@ -141,7 +141,6 @@ OTHERS: tuple[Fault, ...] = (
     Fault(PPO + "PPO.chunks", 'data["advantage"] = cut(r.standardised)', 'data["advantage"] = cut(r.advantage)'),
     Fault(PPO + "PPO.chunks", ".transpose(0, 1)", ""),
     Fault(PPO + "PPO.chunks", 'data["valid"][: role.config.burn_in] = False', "pass"),
-    Fault(PPO + "PPO.prediction_loss", "same_episode = weight[:-1] * ~part[\"starts\"][1:]", "same_episode = weight[:-1]"),
     Fault(PPO + "PPO.shuffled", "torch.randperm(len(useful))", "torch.arange(len(useful))"),
     Fault(PPO + "PPO.shuffled", "yield from (o for o in order.tensor_split(parts) if len(o))", "yield from (o for o in order.tensor_split(parts)[:1] * parts)"),
     Fault(PPO + "PPO.learn_role", "float(role.pass_kl) > c.target_kl", "False"),
@@ -203,3 +202,12 @@ OTHERS: tuple[Fault, ...] = (
     Fault("ludus.training.checkpoint:load_optimizer", "state.setdefault(int(index), {})[name] = value", "state.setdefault(int(index), {})[name] = torch.zeros_like(value)"),
     Fault("ludus.policies.strategy:StrategyEncoder.recognise", "+ self.positions", "+ 0 * self.embed.weight.detach().sum()"),
 )  # fmt: skip
+
+NAMED: dict[str, Fault] = {
+    **{name: fault for name, (fault, _, _) in ASKED.items()},
+    "dead agents in the loss": Fault(
+        PPO + "Role.see",
+        'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])',
+        'r.valid[t] = ~self.batch.tensor("resetting").repeat_interleave(self.num_agents)',
+    ),
+}

@@ -17,6 +17,7 @@ from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import happened, length
 
 PLAYER, EVALUATE = "ludus/policies/player.py", "ludus/training/evaluate.py"
+ROUNDS = 5  # episodes in every env: by then short ones have gone round once more than long ones
 MEMORY: dict[str, Any] = dict(hidden=(8,), memory="lstm", memory_size=4)
 
 
@@ -146,8 +147,8 @@ def evaluation_counts_whole_episodes(s: Session) -> None:
     settings = MEMORY
     layout = fresh_batch(s, DIARY, 1).layout
     policies = {name: diary_policy(s, layout, **settings) for name in ("left", "right")}
-    found = measure(lambda _: fresh_batch(s, DIARY), policies, "self", 2 * ENVS, 5, greedy=True)  # twice as many as envs
-    lengths = np.array([length(e) for e in range(ENVS)] * 2)
+    found = measure(lambda _: fresh_batch(s, DIARY), policies, "self", ROUNDS * ENVS, 5, greedy=True)
+    lengths = np.array([length(e) for e in range(ENVS)] * ROUNDS)
     same("lengths of the left role", found["left/length"], lengths)
     same("goals of the left role", found["left/work"], lengths)
     for name, policy in policies.items():
@@ -156,12 +157,12 @@ def evaluation_counts_whole_episodes(s: Session) -> None:
 
 
 def _plain_returns(s: Session, policy: Any, config: PolicyConfig, role: str) -> np.ndarray:
-    """The mean return over a role's agents of two episodes in every env, played by the reference."""
+    """The mean return over a role's agents of every episode, played by the reference."""
     agents = [0] if role == "left" else [1, 2]
-    p, totals = reference.doubles(policy), np.zeros((2, ENVS, len(agents)))
+    p, totals = reference.doubles(policy), np.zeros((ROUNDS, ENVS, len(agents)))
     for env in range(ENVS):
         for i, agent in enumerate(agents):
-            for episode in range(2):
+            for episode in range(ROUNDS):
                 state = torch.zeros(1, policy.state_size, dtype=torch.float64)
                 totals[episode, env, i] = _plain_episode(p, config, state, env, agent, episode)
     return totals.mean(-1).reshape(-1)
