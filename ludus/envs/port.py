@@ -161,16 +161,6 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-def seat_bots(batch: Batch, opponent: str | Mapping[str, str], mine: np.ndarray) -> None:
-    """Bots for every agent that is not `mine` (agent numbers): one name for all roles, or one per role."""
-    for seats in batch.layout.seats:
-        others = np.setdiff1d(np.arange(seats.start, seats.stop), mine)
-        if len(others):
-            name = opponent if isinstance(opponent, str) else opponent.get(seats.role, "random")
-            batch["controller_next"][:, others] = batch.controller_number(seats.role, name.removeprefix("bot:"))
-    batch["controller_next"][:, mine] = 0
-
-
 def own_agents(batch: Batch, role: str | None, count: int) -> np.ndarray:
     """The first `count` agents of a role's first team (default: of the game's first role)."""
     role = role or batch.layout.seats[0].role

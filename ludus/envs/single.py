@@ -1,4 +1,4 @@
-"""Every Ludus game as a single-agent `gymnasium.Env`, against bots: `gymnasium.make("ludus/NAME-v0", opponent="random")`."""
+"""Every Ludus game as a single-agent `gymnasium.Env`: `gymnasium.make("ludus/NAME-v0", opponent="random")`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import gymnasium
 
-from ludus.envs.port import Port, fresh_seed, make_batch, own_agents, seat_bots, seed_envs
+from ludus.envs.opponents import Opponents
+from ludus.envs.port import Port, fresh_seed, make_batch, own_agents, seed_envs
 from ludus.errors import LudusError
 
 
 class LudusEnv(gymnasium.Env):
-    """One agent of `role` (default: the game's first); bots play everyone else.
+    """One agent of `role` (default: the game's first); bots or a trained run (`opponent`) play everyone else.
 
     The episode ends with the game or the agent's death; its last info holds the game's goal metrics, as goal_NAME.
     """
@@ -36,7 +37,7 @@ class LudusEnv(gymnasium.Env):
         self.batch = make_batch(game, 1, preset, values)
         self.port = Port(self.batch, box_action=box_action)
         mine = own_agents(self.batch, role, 1)
-        seat_bots(self.batch, opponent, mine)
+        self.opponents = Opponents(self.batch, opponent, mine)
         self.at = (0, int(mine[0]))
         self.observation_space, self.action_space = self.port.observation_space, self.port.action_space
         self.seeded = False
@@ -55,6 +56,7 @@ class LudusEnv(gymnasium.Env):
         if self.batch["finished"][0]:
             raise LudusError("the episode is over: call reset() before the next step")
         self.port.act(self.at, action)
+        self.opponents.act()
         self.batch.step()
         terminated, truncated = (bool(self.batch[name][self.at]) for name in ("agent_terminated", "agent_truncated"))
         self.batch["finished"][0] |= terminated

@@ -9,12 +9,13 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ludus.envs.port import Port, Restarts, fresh_seed, make_batch, own_agents, seat_bots, seed_envs
+from ludus.envs.opponents import Opponents
+from ludus.envs.port import Port, Restarts, fresh_seed, make_batch, own_agents, seed_envs
 from ludus.errors import LudusError
 
 
 class LudusVectorEnv(VectorEnv):
-    """One row per env, or `agents` rows per env that share its episode; bots play everyone else.
+    """One row per env, or `agents` rows per env that share its episode; bots or a trained run (`opponent`) play everyone else.
 
     An episode ends with the game, or when none of its rows is alive any more. A row that dies before the others of its env
     goes on without reward until then; info["valid"] says which rows really decided.
@@ -44,7 +45,7 @@ class LudusVectorEnv(VectorEnv):
         self.batch = make_batch(game, num_envs // agents, preset, values)
         self.port = Port(self.batch, box_action=box_action)
         mine = own_agents(self.batch, role, agents)
-        seat_bots(self.batch, opponent, mine)
+        self.opponents = Opponents(self.batch, opponent, mine)
         self.agents = slice(int(mine[0]), int(mine[-1]) + 1)
         self.at = (slice(None), self.agents)
         self.restart = Restarts(self.batch)
@@ -72,6 +73,7 @@ class LudusVectorEnv(VectorEnv):
         batch = self.batch
         resetting = batch["finished"].copy()
         self.port.act(self.at, actions)
+        self.opponents.act()
         batch.step()
         alive = batch["alive"][self.at]
         over = (batch["finished"] | ~alive.any(1)) & ~resetting

@@ -29,3 +29,14 @@ def test_stable_baselines_seeks(name):
 
     (rate,) = main(8 * 256, envs=8, rounds=1)
     assert 0 <= rate <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hide_and_seek"])
+@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
+def test_stable_baselines_learns_to_seek(name):
+    """It starts with one hider in fifty; the last third of the budget must bring several times as many."""
+    from examples.sb3_seeker import main
+
+    curve = main(400_000)
+    assert sum(curve[-3:]) / 3 > max(0.15, 3 * curve[0])

@@ -165,3 +165,31 @@ def test_bots_play_the_others():
     flee = env.batch.controllers["runner"]["flee"]
     env.reset(seed=0)
     assert env.batch["controller"].tolist() == [[0, flee, flee, flee]] * 2
+
+
+def test_a_trained_run_plays_the_others(tmp_path):
+    """An untrained policy that was told to turn left: tanh(-3) is -0.995, in every episode."""
+    from ludus.api import train
+    from ludus.sim.episode import FROZEN
+
+    values = {
+        "policy.hidden": (4,),
+        "policy.initial_mean_of": {"turn": -3.0},
+        "policy.initial_log_std": -5.0,
+        "game.max_steps": 10,
+    }
+    run = train("pursuit", run=tmp_path / "run", quiet=True, envs=4, total_agent_steps=128, **values, **{"eval.episodes": 1, "learn.rollout": 8, "train.threads": 1, "log.tensorboard": False})  # fmt: skip
+    rows = LudusVectorEnv("pursuit", 2, opponent=f"{run.path}@0", max_steps=10)
+    single = LudusEnv("pursuit", opponent={"runner": f"{run.path}@0"}, max_steps=10)
+    rows.reset(seed=0)
+    single.reset(seed=0)
+    assert rows.batch["controller"].tolist() == [[0, FROZEN, FROZEN, FROZEN]] * 2
+    still = {"continuous": np.zeros((2, 1), np.float32), "binary": np.zeros((2, 1), np.int8)}
+    for _ in range(12):
+        rows.step(still)
+        assert np.allclose(rows.batch["continuous"][:, 1:, 0], -0.995, atol=0.01)
+        assert (rows.batch["continuous"][:, 0] == 0).all()
+    single.step({kind: value[0] for kind, value in still.items()})
+    assert np.allclose(single.batch["continuous"][0, 1:, 0], -0.995, atol=0.01)
+    with pytest.raises(LudusError, match="differ in their observation"):
+        LudusEnv("pursuit", opponent=str(run.path), runners=2)

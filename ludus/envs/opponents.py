@@ -1,0 +1,64 @@
+"""Who plays the agents that the caller does not: bots, or the policies of a trained run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ludus.sim import Batch
+from ludus.sim.episode import FROZEN
+
+if TYPE_CHECKING:
+    from ludus.policies.player import Player
+    from ludus.policies.policy import Policy
+
+
+class Opponents:
+    """Seats everyone who is not `mine` (agent numbers).
+
+    `opponent`: one name for all roles, or a dict role → name; a bot's name (also as bot:NAME), or RUN, RUN@STEP, RUN@best.
+    """
+
+    def __init__(self, batch: Batch, opponent: str | Mapping[str, str], mine: np.ndarray) -> None:
+        self.players: list[Player] = []
+        runs: dict[str, dict[str, Policy]] = {}
+        for seats in batch.layout.seats:
+            others = np.setdiff1d(np.arange(seats.start, seats.stop), mine)
+            if not len(others):
+                continue
+            name = opponent if isinstance(opponent, str) else opponent.get(seats.role, "random")
+            if name not in batch.controllers[seats.role] and _is_run(name):
+                if name not in runs:
+                    runs[name] = _policies(name, batch)
+                batch["controller_next"][:, others] = FROZEN
+                self.players.append(_player(runs[name][seats.role], batch, others))
+            else:
+                batch["controller_next"][:, others] = batch.controller_number(seats.role, name.removeprefix("bot:"))
+        batch["controller_next"][:, mine] = 0
+
+    def act(self) -> None:
+        """Before every step. (Bots act in it.)"""
+        for player in self.players:
+            player.act()
+
+
+def _is_run(name: str) -> bool:
+    from ludus.training.run import split_reference
+
+    return (split_reference(name)[0] / "config.json").exists()
+
+
+def _policies(reference: str, batch: Batch) -> dict[str, Policy]:
+    from ludus.training.load import check_same_layout, load_policies
+
+    policies, layout = load_policies(reference)
+    check_same_layout(layout, batch.layout.describe(), f"{reference} and {batch.game.name} as it is here")
+    return policies
+
+
+def _player(policy: Policy, batch: Batch, agents: np.ndarray) -> Player:
+    from ludus.policies.player import Player
+
+    return Player(policy, batch, slice(int(agents[0]), int(agents[-1]) + 1))
