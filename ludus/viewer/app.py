@@ -20,6 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ludus.errors import LudusError
+from ludus.sim.program import controllers
 from ludus.viewer.film import plain
 from ludus.viewer.guard import Guard
 from ludus.viewer.library import Library
@@ -82,11 +83,9 @@ class Viewer:
     def _games(self) -> dict[str, Any]:
         out = []
         for source in sorted(self.shows.allowed):
-            game = self.shows.find(source).game
-            from ludus.sim.program import controllers
-
-            bots = {role: list(table) for role, table in controllers(game).items()}
-            out.append({"source": source, "summary": game.summary, "bots": bots, "presets": list(game.presets)})
+            show = self.shows.find(source)
+            bots = {role: sorted(table, key=lambda n: n not in show.bots) for role, table in controllers(show.game).items()}
+            out.append({"source": source, "summary": show.game.summary, "bots": bots, "presets": list(show.game.presets)})
         return {"games": out}
 
     async def run(self, request: Request) -> Response:
@@ -213,7 +212,9 @@ def listen(port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise LudusError(f"port {port} cannot be used ({reason}): is another viewer open there? Choose one with --port, or 0") from None
+        raise LudusError(
+            f"port {port} cannot be used ({reason}): is another viewer open there? Choose one with --port, or 0"
+        ) from None
     return listener
 
 

@@ -37,7 +37,9 @@ class Minds:
 
     def __init__(self, policies: Mapping[str, Any], batch: Any, greedy: bool = False) -> None:
         self.batch = batch
-        self.minds = {s.role: Mind(policies[s.role], batch, s.agents, greedy=greedy) for s in batch.layout.seats if s.role in policies}
+        self.minds = {
+            s.role: Mind(policies[s.role], batch, s.agents, greedy=greedy) for s in batch.layout.seats if s.role in policies
+        }
         self.who = np.zeros(batch.layout.num_agents, bool)
         for mind in self.minds.values():
             self.who[mind.agents] = True

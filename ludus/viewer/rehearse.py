@@ -74,7 +74,9 @@ class Script:
             raise self._fault(f"it has {self.steps} steps, between 1 and {MOST_STEPS:,} are possible")
         recorded = replay.header.get("layout")
         if not isinstance(recorded, dict) or recorded.get("action") != plain(layout.describe()["action"]):
-            raise LudusError(f"{self.where} was recorded with other actions than {self.show.game.name} has now: it cannot be shown")
+            raise LudusError(
+                f"{self.where} was recorded with other actions than {self.show.game.name} has now: it cannot be shown"
+            )
         for name in ("continuous", "binary", "choices", "reward"):
             wanted = (self.steps, *layout.shape(name, 1)[1:])
             if tensors[name].shape != wanted:

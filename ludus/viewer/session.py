@@ -38,6 +38,7 @@ class Session:
         self.camera = Camera(show, batch)
         self.header = dict(header or {})
         self.human: int | None = None
+        self._before = 0  # who played the human's agent
         self.keys: set[str] = set()  # down now
         self.tapped: set[str] = set()  # and since the last step: a short press counts too
         self.watched = 0
@@ -158,10 +159,10 @@ def _index(value: Any, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 
-def seat_bots(batch: Batch, cast: Sequence[str], policies: bool) -> None:
+def seat_bots(batch: Batch, cast: Sequence[str], policies: bool, favourites: Sequence[str] = ()) -> None:
     """Hands agents to bots: 'bot:NAME' wherever a role has it, 'ROLE=bot:NAME', 'team0=bot:NAME'; 'policy' where one is there.
 
-    A role that nobody names is played by its policy, or by the game's own first bot.
+    A role that nobody names is played by its policy, or by a bot of the game's own.
     """
     chosen: dict[tuple[str, int], str] = {}
     for entry in cast:
@@ -169,19 +170,22 @@ def seat_bots(batch: Batch, cast: Sequence[str], policies: bool) -> None:
         if not name.startswith("bot:") and name != "policy":
             raise LudusError(f"'{entry[:80]}' is nobody: use bot:NAME, ROLE=bot:NAME, team0=bot:NAME or a run")
         bot = name.removeprefix("bot:")
-        seats = [(s.role, t) for s in batch.layout.seats for t in range(s.teams) if where in ("", s.role, f"team{t}", f"{s.role}{t}")]
-        able = [(role, t) for role, t in seats if bot == "policy" or bot in batch.controllers[role]]
+        places = [
+            (s.role, t) for s in batch.layout.seats for t in range(s.teams) if where in ("", s.role, f"team{t}", f"{s.role}{t}")
+        ]
+        able = [(role, t) for role, t in places if bot == "policy" or bot in batch.controllers[role]]
         if not able:
             roles = {s.role for s in batch.layout.seats}
             known = sorted({f"bot:{n}" for s in batch.layout.seats for n in batch.controllers[s.role]})
-            if not seats:
+            if not places:
                 raise LudusError(f"'{where[:80]}' is no role or team of {batch.game.name}: {nearest(where[:80], roles)}")
             raise LudusError(f"{batch.game.name} has no '{name[:80]}' there: {nearest(name[:80], known)}")
         chosen |= dict.fromkeys(able, bot)
     for seats in batch.layout.seats:
         own = [n for n in batch.controllers[seats.role] if n not in ("still", "random")] or ["random"]
+        liked = [name for name in favourites if name in own] or own[:1]
         for team in range(seats.teams):
-            name = chosen.get((seats.role, team), "policy" if policies else own[0])
+            name = chosen.get((seats.role, team), "policy" if policies else liked[team % len(liked)])
             if name == "policy" and not policies:
                 raise LudusError(f"{seats.role} has no policy here: name a run, or a bot such as bot:{own[0]}")
             batch.set_controller(seats.role, name, team=team)

@@ -7,6 +7,7 @@
 - RARE: the same, for large things that seldom change (a map that is damaged): sent when they do
 - STATIC: the same, sent once per episode
 - SEEN: name → function(batch, agent): what one agent sees, sent for the agent that is picked
+- BOTS: names of bots worth watching, one per team, where nobody says who plays
 - CONTROLS: (keys, what they do) for the help; `act(keys, batch, agent)`: the action for these keys; PAD: gamepad buttons as keys
 
 Functions return arrays of env 0.
@@ -46,6 +47,7 @@ class Show:
         self.rare: dict[str, Any] = dict(getattr(module, "RARE", {}))
         self.static: dict[str, Any] = dict(getattr(module, "STATIC", {}))
         self.seen: dict[str, Callable[[Batch, int], np.ndarray]] = dict(getattr(module, "SEEN", {}))
+        self.bots: Sequence[str] = getattr(module, "BOTS", ())
         self.controls: Sequence[tuple[str, str]] = getattr(module, "CONTROLS", ())
         self.pad: Sequence[str] = getattr(module, "PAD", ())
         self.act: Callable[[set[str], Batch, int], Mapping[str, Any]] | None = getattr(module, "act", None)

@@ -54,7 +54,9 @@ class Theatre:
         except LudusError as error:
             return None, str(error)
         exact = step == script.step
-        return policies, f"the policy of step {step:,}" + ("" if exact else f"; the one that played (step {script.step:,}) is gone")
+        return policies, f"the policy of step {step:,}" + (
+            "" if exact else f"; the one that played (step {script.step:,}) is gone"
+        )
 
     def _load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
         from ludus.training.load import check_same_layout, load_policies
@@ -111,7 +113,7 @@ class Theatre:
             for entry, name in guests.items():
                 policies |= self._guests(entry, name, batch)
             bots += [f"{role}=policy" for role in policies]
-            seat_bots(batch, bots, policies=bool(policies))
+            seat_bots(batch, bots, bool(policies), show.bots)
         thinks = f"policies of {', '.join(guests.values())}" if guests else "bots keep their thoughts to themselves"
         return Session(show, batch, policies=policies or None, header={"title": source, "thinks": thinks})
 
@@ -132,7 +134,9 @@ class Theatre:
         if wanted.get("run"):
             return lambda: self.from_run(str(wanted["run"]), wanted["agents"])
         if wanted.get("game"):
-            return lambda: self.from_game(str(wanted["game"]), wanted["agents"], wanted["values"], _whole(wanted.get("seed") or "0", "seed"))
+            return lambda: self.from_game(
+                str(wanted["game"]), wanted["agents"], wanted["values"], _whole(wanted.get("seed") or "0", "seed")
+            )
         raise LudusError("nothing to show: name a game, a run, or a run and a replay")
 
 

@@ -106,7 +106,7 @@ export function create(stage, film) {
     const sum = (item) => (who === null ? [...Array(agents).keys()].reduce((s, a) => s + held[5 * a + item], 0) : held[5 * who + item]);
     return ITEMS.map((name, item) => [name, String(sum(item)), ITEM_COLOURS[item]]).filter(([, n], item) => n !== "0" || item !== 2 && item !== 3);
   }
-  return { draw, hud, place: (a) => ({ ...places[a], y: 0.5 }) };
+  return { draw, hud, place: (a) => ({ ...places[a], y: 0.5, top: 1 }) };
 }
 
 // The 11 x 11 cells around it that show something, as its tokens tell.

@@ -16,6 +16,7 @@ def hits(batch):
 
 STEPS = {"motion": "motion", "status": "status", "stage": "stage"}
 STATIC = {"hits": hits}
+BOTS = ("aggressive", "based")
 
 CONTROLS = [
     ("W A S D, arrows", "direction"),

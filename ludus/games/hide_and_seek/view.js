@@ -121,7 +121,7 @@ export function create(stage, film) {
     for (let r = 0; r < 64; r++) {
       const yaw = body.yaw + ((r % 8) + 0.5) / 8 * across - across / 2;
       const tilt = pitch + up / 2 - (Math.floor(r / 8) + 0.5) / 8 * up;
-      const far = data[2 * r], what = data[2 * r + 1];
+      const what = data[2 * r + 1], far = what === 0 ? Math.min(5, data[2 * r]) : data[2 * r];
       points.setXYZ(2 * r, body.x, body.y + EYE, body.z);
       points.setXYZ(2 * r + 1, body.x + Math.cos(yaw) * Math.cos(tilt) * far, body.y + EYE + Math.sin(tilt) * far, body.z + Math.sin(yaw) * Math.cos(tilt) * far);
       const [red, green, blue] = rgb(rayColour(what));
@@ -136,7 +136,7 @@ export function create(stage, film) {
     const left = hiders.filter((i) => alive[i]).length;
     return [["phase", now.t < hidden ? `hiding, ${hidden - now.t} steps left` : "seeking"], ["hiders left", `${left} of ${hiders.length}`], ["steps left", String(Math.max(0, header.params.max_steps - now.t))]];
   }
-  return { draw, hud, place: (a) => ({ ...places[a], y: places[a].y + 0.75 }) };
+  return { draw, hud, place: (a) => ({ ...places[a], y: places[a].y + 0.75, top: 1.25 }) };
 }
 
 const rayColour = (what) => (what > 0.95 ? RAY_COLOURS.foe : what < -0.5 ? RAY_COLOURS.mate : what === 0 ? RAY_COLOURS.air : RAY_COLOURS.block);

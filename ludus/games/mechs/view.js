@@ -140,7 +140,7 @@ export function create(stage, film) {
     const a = now.picked, [what, , , most, cap] = bodyOf.subarray(5 * a, 5 * a + 5);
     return [...rows, [NAMES[what], `${Math.round(now.get("hp")[a])} of ${most} hit points, heat ${Math.round((100 * now.get("heat")[a]) / cap)}%`]];
   }
-  return { draw, hud, place: (a) => ({ ...places[a], y: places[a].y + (places[a].tall ?? 2) / 2 }) };
+  return { draw, hud, place: (a) => ({ ...places[a], y: places[a].y + (places[a].tall ?? 2) / 2, top: (places[a].tall ?? 2) / 2 + 1.3 }) };
 }
 
 // A body of each class: legs, torso, head; white takes the team's colour.

@@ -23,6 +23,7 @@ export function create(stage, film) {
   const parts = [strip(-half, half, 0.02, "#4a4e57"), strip(half - 0.5, half, 0.04, "#f4f4f4"), strip(-half, -half + 0.5, 0.04, "#f4f4f4"), strip(-0.12, 0.12, 0.04, "#c9b458", 3)];
   if (walled) parts.push(wall(at, points, half + 1.5), wall(at, points, -half - 1.5));
   const ground = new THREE.Mesh(new THREE.PlaneGeometry(1400, 1400).rotateX(-Math.PI / 2), new THREE.MeshLambertMaterial({ color: "#5f8f4a" }));
+  [ground, ...parts.slice(0, 4)].forEach(lay);
   scene.add(ground, ...parts, finish(at(0), half));
   plant(scene, at, points, half);
 
@@ -38,12 +39,13 @@ export function create(stage, film) {
   beams.frustumCulled = false;
   const trace = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ff8a3d" }));
   trace.frustumCulled = false;
+  trace.renderOrder = -1;
   scene.add(body.mesh, wheels.mesh, beams, trace);
   body.tint(0, stage.colourOf(0));
 
   const middle = [...Array(points).keys()].reduce(([x, z], i) => [x + at(i).x / points, z + at(i).z / points], [0, 0]);
   const far = Math.max(...[...Array(points).keys()].map((i) => Math.hypot(at(i).x - middle[0], at(i).z - middle[1])));
-  stage.frame([middle[0], 0, middle[1]], far * 2.1, { behind: 9, up: 4.2, near: 0.5, pitch: 0.95, yaw: Math.PI / 2 });
+  stage.frame([middle[0], 0, middle[1]], far * 2.45, { behind: 9, up: 4.2, near: 0.5, pitch: 0.95, yaw: Math.PI / 2 });
 
   const place = { x: 0, y: 0, z: 0, yaw: 0 };
   let traced = -1;
@@ -83,7 +85,13 @@ export function create(stage, film) {
     ["lap", `${Math.round(Math.max(0, Math.min(1, now.get("along")[0] / length)) * 100)}% of ${Math.round(length)} m`],
     ["beside the line", `${now.lerp("across", 0).toFixed(1)} m`],
   ];
-  return { draw, hud, place: () => ({ ...place, y: 1 }) };
+  return { draw, hud, place: () => ({ ...place, y: 1, top: 2.5 }) };
+}
+
+// Flat things at the same height are drawn in their order: depth cannot tell them apart from far away.
+function lay(mesh, order) {
+  Object.assign(mesh, { renderOrder: order - 10 });
+  Object.assign(mesh.material, { depthWrite: false, depthTest: false });
 }
 
 function ribbon(at, points, from, to, y, colour, dashed = 0) {

@@ -30,9 +30,11 @@ export class Panel {
     fill(this.agents, names.map((name, i) => h("button.chip", { title: name, onclick: () => this.player.pick(this.player.picked === i ? null : i), style: { borderColor: this.player.stage.colourOf(i) } }, name)));
     const { replay, thinks, differs, title } = film.header;
     const about = [];
-    if (replay?.step !== undefined && replay?.step !== null) about.push(`${replay.label ?? ""} episode at step ${Number(replay.step).toLocaleString("en")} against ${replay.against ?? "?"}`);
-    else if (title) about.push(String(title));
+    if (replay?.step !== undefined && replay?.step !== null) about.push(`${replay.label ?? ""} episode at step ${Number(replay.step).toLocaleString("en")} against ${replay.against ?? "?"}.`);
+    else if (title) about.push(`${title}.`);
     if (differs) about.push(`The rules have changed since it was recorded: from step ${differs} on it went differently.`);
+    const cast = [...new Set(film.header.players)].filter((who) => who !== "policy");
+    if (cast.length) about.push(`Played by ${[...new Set(film.header.players)].join(", ")}.`);
     if (thinks) about.push(`Thoughts: ${thinks}.`);
     this.about = about.join(" ");
     this.pick(this.agent !== null && this.agent < names.length ? this.agent : null);
@@ -42,7 +44,7 @@ export class Panel {
     this.shown = -1;
     [...this.agents.children].forEach((chip, i) => chip.classList.toggle("on", i === agent));
     for (const part of Object.values(this.parts)) part.hidden = agent === null;
-    this.note.textContent = agent === null ? `${this.about ?? ""} Pick an agent: click it, or press 1 … 9.` : this.about ?? "";
+    this.note.textContent = agent === null ? `${this.about ?? ""} Pick an agent: click it, or press 1 … 9.` : `${this.player.nameOf(agent)}, played by ${this.film?.header.players?.[agent] ?? "?"}. ${this.about ?? ""}`;
     if (agent === null || !this.film) return;
     const { film } = this;
     this.parts.attention.hidden = !film.has("attention");

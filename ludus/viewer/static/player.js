@@ -116,6 +116,10 @@ export class Player {
     const now = new Moment(this.film, this.time, this.picked);
     this.now = now;
     this.actor.draw(now);
+    if (this.stage.mark) {
+      const alive = now.get("alive");
+      this.stage.mark(this.film.header.agents.map((_, a) => this.actor.place(a)), (a) => !alive[a] || (a === this.picked && this.stage.mode === "follow"));
+    }
     this.stage.aim(this.picked === null ? null : this.actor.place(this.picked), seconds);
     this.stage.render();
     this.tell(now);
@@ -165,12 +169,12 @@ export class Player {
 
   // -- agents ------------------------------------------------------------------------------------------------------------
   nameOf(agent) {
-    const { agents, players } = this.film.header;
+    const { agents } = this.film.header;
     const { role, team, number } = agents[agent];
     const teams = agents.some((a) => a.team > 0);
     const alone = agents.filter((a) => a.role === role && a.team === team).length === 1;
-    const name = teams ? `team ${team} ${role}${alone ? "" : ` ${number % (agents.length / 2)}`}` : alone ? role : `${role} ${number}`;
-    return this.taken === agent ? `you: ${name}` : players?.[agent]?.startsWith("bot:") ? `${name} (${players[agent]})` : name;
+    const name = teams ? `${role} ${team}${alone ? "" : `.${number % agents.filter((a) => a.team === 0 && a.role === role).length}`}` : alone ? role : `${role} ${number}`;
+    return this.taken === agent ? `you: ${name}` : name;
   }
   pick(agent) {
     this.picked = agent;

@@ -7,7 +7,7 @@ let shared = null; // one renderer for the whole page: browsers allow few, and e
 
 export function webgl() {
   if (shared) return shared;
-  const renderer = new THREE.WebGLRenderer({ antialias: true, powerPreference: "low-power", preserveDrawingBuffer: true });
+  const renderer = new THREE.WebGLRenderer({ antialias: true, alpha: true, powerPreference: "low-power", preserveDrawingBuffer: true });
   renderer.setPixelRatio(Math.min(window.devicePixelRatio, 2));
   shared = renderer;
   return renderer;
@@ -37,8 +37,21 @@ export class Stage3D {
     this.scene.add(this.sun, this.ambient);
     this.background();
   }
-  background() {
-    this.scene.background = new THREE.Color(css("--sky"));
+  background() {} // the page's own sky shows through
+  // A dot above every agent, seen through everything: where are they?
+  mark(places, hidden) {
+    if (!this.dots) {
+      const geometry = new THREE.BufferGeometry();
+      for (const name of ["position", "color"]) geometry.setAttribute(name, new THREE.Float32BufferAttribute(new Float32Array(3 * places.length), 3));
+      this.dots = new THREE.Points(geometry, new THREE.PointsMaterial({ size: 7, sizeAttenuation: false, vertexColors: true, depthTest: false, transparent: true }));
+      Object.assign(this.dots, { frustumCulled: false, renderOrder: 10 });
+      const colour = new THREE.Color();
+      places.forEach((_, i) => geometry.attributes.color.setXYZ(i, ...colour.set(this.colourOf(i)).toArray()));
+      this.scene.add(this.dots);
+    }
+    const { position } = this.dots.geometry.attributes;
+    places.forEach(({ x, y, z, top = 1.6 }, i) => position.setXYZ(i, x, hidden(i) ? -1e4 : y + top, z));
+    position.needsUpdate = true;
   }
   // What a view tells once: where the middle of things is and how far away to look from.
   frame([x, y, z], distance, { yaw = 0.8, pitch = 0.75, behind = 7, up = 3.4, near = 0.1 } = {}) {
