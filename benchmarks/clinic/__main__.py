@@ -21,6 +21,8 @@ from benchmarks.clinic.cases import CASES, NOT_RUN, Case
 
 RESULTS = Path(__file__).parent / "results"
 TWINS = ("sick", "healthy")
+FEW = ("--train.threads", "1", "--eval.greedy", "False", "--eval.episodes", "32", "--log.replay-every", "0")
+"""For both twins: one thread, and evaluations that take little of a short run."""
 
 
 def ludus(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +43,7 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def by_run(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         seeds = () if "--seed" in options else ("--seed", str(seed))
-        done = ludus("train", *options, *seeds, "--train.threads", "1", "--run", f"{folder}/run", "--quiet", "--json")
+        done = ludus("train", *options, *seeds, *FEW, "--run", f"{folder}/run", "--quiet", "--json")
         if done.returncode and not Path(folder, "run", "metrics.jsonl").exists():
             raise RuntimeError(done.stderr.strip()[-400:])
         return findings(ludus("doctor", "run", f"{folder}/run", "--json"))

@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
     ),
     "entropy_grows": Case(
         seed="000", family="entropy", tells="one entropy coefficient for everyone, and too large: actions get more random",
-        sick=pursuit(500_000, "--learn.entropy", "0.3"), healthy=pursuit(500_000), expected=("entropy_rising", "entropy_stuck", "actions_saturated"),
+        sick=pursuit(250_000, "--learn.entropy", "0.3"), healthy=pursuit(250_000), expected=("entropy_rising", "entropy_stuck", "actions_saturated"),
     ),
     "episodes_of_1800_steps": Case(
         seed="000", family="environment", by="check", tells="episodes seven times as long as the goal takes",
@@ -46,11 +46,11 @@ CASES: dict[str, Case] = {
     ),
     "leak_slows_down": Case(
         seed="000", family="throughput", tells="a list that grows and is searched: slower and slower",
-        sick=(ENVS + "SearchedHistory-v0", *steps(40_000)), healthy=(CART, *steps(40_000)), expected=("slowing_down",),
+        sick=(ENVS + "SearchedHistory-v0", *steps(25_000)), healthy=(CART, *steps(25_000)), expected=("slowing_down",),
     ),
     "unbounded_history": Case(
         seed="000", family="throughput", tells="everything is kept for ever: memory grows",
-        sick=(ENVS + "UnboundedHistory-v0", *steps(40_000)), healthy=(CART, *steps(40_000), "--seed", "1"), expected=("memory_grows",),
+        sick=(ENVS + "UnboundedHistory-v0", *steps(25_000)), healthy=(CART, *steps(25_000), "--seed", "1"), expected=("memory_grows",),
     ),
     "terrain_rebuilt": Case(
         seed="000", family="throughput", tells="every reset builds the same world anew",
@@ -63,35 +63,35 @@ CASES: dict[str, Case] = {
     ),
     "rewards_lost": Case(
         seed="001", family="environment", tells="shaped rewards were overwritten on the way into the simulator: nothing is paid",
-        sick=pursuit(200_000, "--game.reward.catch", "0", "--game.reward.caught", "0", "--game.reward.near", "0"), healthy=pursuit(200_000),
+        sick=pursuit(120_000, "--game.reward.catch", "0", "--game.reward.caught", "0", "--game.reward.near", "0"), healthy=pursuit(120_000),
         expected=("reward_never_met",),
     ),
     "cut_before_reward": Case(
         seed="001", family="environment", tells="episodes are cut off before any reward can be earned",
-        sick=(ENVS + "CutTooEarly-v0", *steps(30_000)), healthy=(ENVS + "CutInTime-v0", *steps(30_000)), expected=("reward_never_met",),
+        sick=(ENVS + "CutTooEarly-v0", *steps(25_000)), healthy=(ENVS + "CutInTime-v0", *steps(25_000)), expected=("reward_never_met",),
     ),
     "python_every_step": Case(
         seed="001", family="throughput", tells="a slow path in every step, growing",
-        sick=(ENVS + "PythonEveryStep-v0", *steps(30_000)), healthy=(CART, *steps(30_000), "--seed", "2"), expected=("slowing_down",),
+        sick=(ENVS + "PythonEveryStep-v0", *steps(25_000)), healthy=(CART, *steps(25_000), "--seed", "2"), expected=("slowing_down",),
     ),
     "pool_scanned": Case(
         seed="001", family="throughput", tells="a curriculum whose cost grows with its pool of tasks",
-        sick=(ENVS + "PoolScanned-v0", *steps(60_000), "--learn.learning-rate", "1e-5"),
-        healthy=(CART, *steps(60_000), "--learn.learning-rate", "1e-3"), expected=("slowing_down",),
+        sick=(ENVS + "PoolScanned-v0", *steps(25_000), "--learn.learning-rate", "1e-5"),
+        healthy=(CART, *steps(25_000), "--learn.learning-rate", "1e-3"), expected=("slowing_down",),
     ),
     "checkpoint_units": Case(
         seed="001", family="throughput", tells="an interval in steps where seconds were meant: a checkpoint every iteration",
-        sick=(CART, *steps(40_000), "--checkpoint.every-agent-steps", "1", "--log.tensorboard", "False"),
-        healthy=(CART, *steps(40_000), "--log.tensorboard", "False"), expected=("saving_dominates", "checkpoints_too_often", "save_dominates", "slowing_down"),
+        sick=(CART, *steps(25_000), "--checkpoint.every-agent-steps", "1", "--log.tensorboard", "False"),
+        healthy=(CART, *steps(25_000), "--log.tensorboard", "False"), expected=("saving_dominates", "checkpoints_too_often", "save_dominates", "slowing_down"),
     ),
     # -- 002: brawl ----------------------------------------------------------------------------------------------------
     "sparse_reward": Case(
         seed="002", family="exploration", tells="a goal that random play never meets",
-        sick=("gym:MountainCar-v0", *steps(40_000)), healthy=("gym:Acrobot-v1", *steps(60_000)), expected=("reward_never_met",),
+        sick=("gym:MountainCar-v0", *steps(25_000)), healthy=("gym:Acrobot-v1", *steps(25_000)), expected=("reward_never_met",),
     ),
     "safe_camping": Case(
         seed="002", family="reward hacking", tells="being near pays more than catching: the return rises, catches do not",
-        sick=pursuit(500_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(500_000, "--seed", "1"),
+        sick=pursuit(250_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(250_000, "--seed", "1"),
         expected=("return_without_goal",),
     ),
     "forgets": Case(
@@ -101,8 +101,8 @@ CASES: dict[str, Case] = {
     ),
     "unstable": Case(
         seed="002", family="updates", tells="learning rate, clip and passes too large for the batch",
-        sick=(CART, *steps(40_000), "--learn.learning-rate", "0.03", "--learn.clip", "2.0", "--learn.epochs", "20"),
-        healthy=(CART, *steps(40_000), "--seed", "3"), expected=("updates_too_large", "return_swings", "return_falls", "entropy_collapsed"),
+        sick=(CART, *steps(25_000), "--learn.learning-rate", "0.03", "--learn.clip", "2.0", "--learn.epochs", "20"),
+        healthy=(CART, *steps(25_000), "--seed", "3"), expected=("updates_too_large", "return_swings", "return_falls", "entropy_collapsed"),
     ),
     "clip_under_the_win": Case(
         seed="002", family="reward", by="check", tells="rewards are clipped to 1 while winning pays 100",
@@ -132,8 +132,8 @@ CASES: dict[str, Case] = {
     # -- 004: mechs ----------------------------------------------------------------------------------------------------
     "unnormalised_values": Case(
         seed="004", family="value", tells="rewards in the tens of thousands and nothing normalised: the value loss drowns the rest",
-        sick=(ENVS + "LargeRewards-v0", *steps(40_000), "--learn.normalise-values", "False", "--policy.separate-value", "False"),
-        healthy=(ENVS + "LargeRewards-v0", *steps(40_000)), expected=("values_explain_nothing", "value_impossible", "value_loss_grows", "return_flat", "gradient_explodes"),
+        sick=(ENVS + "LargeRewards-v0", *steps(25_000), "--learn.normalise-values", "False", "--policy.separate-value", "False"),
+        healthy=(ENVS + "LargeRewards-v0", *steps(25_000)), expected=("values_explain_nothing", "value_impossible", "value_loss_grows", "return_flat", "gradient_explodes"),
     ),
     "hidden_state_carried": Case(
         seed="004", family="learning code", by="selftest", tells="the memory of one episode is carried into the next",

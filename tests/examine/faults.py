@@ -19,7 +19,8 @@ class Fault(NamedTuple):
 def plant(monkeypatch: Any, fault: Fault) -> None:
     """Replaces a piece of a function's source, in its own module's names, wherever other modules have imported it."""
     importers = [
-        importlib.import_module(f"ludus.{n}") for n in ("learn.ppo", "learn.rainbow", "policies.q_policy", "policies.policy")
+        importlib.import_module(f"ludus.{n}")
+        for n in ("learn.ppo", "learn.rainbow", "policies.q_policy", "policies.policy", "training.loop")
     ]
     module_name, _, path = fault.place.partition(":")
     module = importlib.import_module(module_name)
@@ -200,6 +201,10 @@ OTHERS: tuple[Fault, ...] = (
     Fault(Q + "NoisyLinear.forward", "if not self.training:", "if False:"),
     Fault("ludus.training.weights:load_carried", "tensor.copy_(state", "tensor.clone().copy_(state"),
     Fault("ludus.training.checkpoint:load_optimizer", "state.setdefault(int(index), {})[name] = value", "state.setdefault(int(index), {})[name] = torch.zeros_like(value)"),
+    Fault("ludus.policies.encoders:Frames.push", "torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())", "kept[:, 1:].clone()"),
+    Fault("ludus.policies.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
+    Fault("ludus.policies.q_policy:QNetwork.features", "self.norm.train(learning)", "self.norm.train(True)"),
+    Fault(PPO + "Role.carried", '{"state": self.state, "start": self.start}', '{"start": self.start}'),
     Fault("ludus.policies.strategy:StrategyEncoder.recognise", "+ self.positions", "+ 0 * self.embed.weight.detach().sum()"),
 )  # fmt: skip
 

@@ -218,6 +218,29 @@ def value_units_go_there_and_back(s: Session) -> None:
     holds("normalised targets are not of unit size", 0.5 < float(policy.normal_value(torch.tensor(300.0))) < 3)
 
 
+@part("initial policy", "ludus/policies/policy.py")
+def a_policy_starts_as_configured(s: Session) -> None:
+    """A new policy acts nearly at random around the configured means, spreads and keys, and does not hear quiet inputs."""
+    from ludus.config import PolicyConfig
+    from ludus.policies.heads import ActionSpace
+    from ludus.policies.policy import Policy
+
+    space = ActionSpace(2, 1, (3,), continuous_names=("go", "turn"))
+    config = PolicyConfig(
+        hidden=(16,), initial_log_std=-0.7, initial_log_std_of={"turn": -1.5}, initial_mean_of={"go": 1.0}, initial_key_logit=-1.0,
+        quiet_inputs=("ray",),
+    )  # fmt: skip
+    policy = Policy(["speed", "ray0", "ray1"], space, config)
+    seen, starts = torch.randn(1, 200, 3), torch.ones(1, 200, dtype=torch.bool)
+    output = policy(seen, policy.initial_state(200), starts)
+    close("spreads", output.distribution.log_std, [-0.7, -1.5])
+    close("means", output.distribution.mean[0].mean(0), [1.0, 0.0], 0.1)
+    close("keys", output.distribution.key_logits.mean(), -1.0, 0.1)
+    close("choices", output.distribution.choice_log_probs[0].exp().mean((0, 1)), [1 / 3] * 3, 0.05)
+    seen[..., 1:] = 7.0
+    close("values with other quiet inputs", policy(seen, policy.initial_state(200), starts).value, output.value, 1e-5)
+
+
 @part("schedules", "ludus/curriculum/schedules.py")
 def schedules_are_read_as_written(s: Session) -> None:
     """Constants, straight lines, cosines and points, at their ends and in between."""
@@ -235,5 +258,5 @@ CHECKS = (
     advantages_of_random_episodes, a_constant_reward_has_no_advantage, means_and_deviations_leave_invalid_rows_out,
     log_probabilities_and_entropies_of_mixed_actions, squashed_density_is_a_density, samples_come_as_often_as_their_probability,
     lstm_and_its_gradients_are_torchs, a_start_inside_a_sequence_is_a_fresh_memory, running_statistics_are_those_of_all_rows,
-    value_units_go_there_and_back, schedules_are_read_as_written,
+    value_units_go_there_and_back, a_policy_starts_as_configured, schedules_are_read_as_written,
 )  # fmt: skip

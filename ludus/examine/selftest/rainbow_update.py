@@ -346,6 +346,24 @@ def epsilon_falls_as_scheduled(s: Session) -> None:
     holds(f"random actions are {sum(shares) / 12:+.2f} more often than epsilon says", abs(sum(shares) / 12) < 0.08)
 
 
+@part("batch normalisation", NETWORK)
+def batch_statistics_are_learned_and_used(s: Session) -> None:
+    """Updates normalise by their own batch and remember it; acting only uses what is remembered; the average copies it."""
+    algorithm = s.make_rainbow(batch_norm=True, average=0.9)
+    role = algorithm.roles["agent"]
+    for _ in range(2):
+        algorithm.collect(nothing)
+        holds("acting changes what batch normalisation remembers", int(role.policy.online.norm.num_batches_tracked) == 0)
+    algorithm.learn(0.0)
+    online, updates = role.policy.online.norm, int(role.count.updates)
+    same("batches that were remembered", online.num_batches_tracked, updates)
+    same("the average's statistics", role.policy.averaged.norm.running_mean, online.running_mean)
+    x = torch.randn(1, 6, 5, device=s.device)
+    seen = {"picture": torch.randint(0, 255, (1, 6, 3, 2, 2), dtype=torch.uint8, device=s.device)}
+    one = role.policy.eval().q_values(x[:, :1], None, {"picture": seen["picture"][:, :1]})
+    close("values of a row alone and among others", one[0, 0], role.policy.q_values(x, None, seen)[0, 0])
+
+
 @part("noisy weights", NETWORK)
 def noise_explores_and_is_silent_in_play(s: Session) -> None:
     """Noise is an outer product scaled by learned sizes, new with every draw, and none outside training."""
@@ -378,5 +396,5 @@ CHECKS = (
     losses_by_hand, updates_are_as_many_as_the_ratio_says, targets_and_losses_are_right, every_layer_is_updated, gradients_of_every_weight,
     every_weight_is_moved_by_adamw, the_target_network_follows, the_average_follows, errors_become_priorities,
     values_are_told_in_units_of_reward, statistics_of_what_was_observed, the_best_allowed_action_is_taken, epsilon_falls_as_scheduled,
-    noise_explores_and_is_silent_in_play,
+    batch_statistics_are_learned_and_used, noise_explores_and_is_silent_in_play,
 )  # fmt: skip

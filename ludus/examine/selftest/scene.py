@@ -39,7 +39,8 @@ LESSONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "no normalisers": (
         dict(hidden=(8,), normalise_observation=False, state_dependent_std=True, activation="relu"),
-        dict(epochs=2, learning_rate=0.01, normalise_values=False, reward_scale=0.5, accumulate=2, value_weight=1.5, entropy=0.02),
+        dict(epochs=2, learning_rate=0.01, normalise_values=False, reward_scale=0.5, accumulate=2, value_weight=1.5, entropy=0.02,
+             recompute_activations=True),
     ),
 }  # fmt: skip
 

@@ -84,6 +84,33 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
     holds("what is seen gets no gradient", gradient is not None and bool(gradient.any()))
 
 
+@part("pictures", "ludus/policies/encoders.py")
+def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
+    """Outside training too, a policy sees the last frames of its own episode, and black before its start."""
+    from ludus.policies.player import Player
+
+    batch = fresh_batch(s, RECORD)
+    player: Any = Player(diary_policy(s, batch.layout, hidden=(8,)), batch, slice(0, 2))
+    shown: list[torch.Tensor] = []
+    push = player.frames.push
+
+    def watch(newest: Any, starts: Any) -> Any:
+        out = push(newest, starts)
+        shown.append(out["picture"].clone())
+        return out
+
+    player.frames.push = watch
+    truth = happened(16, ENVS, 2, {"pick": np.zeros((16, ENVS, 2))}, mortal=1, sleeper=0)
+    for t in range(16):
+        player.act()
+        step = torch.from_numpy(truth.step[t]).flatten()
+        for frame in range(3):
+            back = 2 - frame
+            expected = torch.where(step >= back, 20 * (step - back + 1), 0)
+            same(f"frame {frame} of step {t}", shown[-1][0, :, frame, 0, 0], expected)
+        batch.step()
+
+
 @part("history", "ludus/policies/strategy.py")
 def histories_hold_the_same_episode_only(s: Session) -> None:
     """The strategy encoder sees the last steps of the same episode, the same while acting and while learning, and all of it learns."""
@@ -106,11 +133,16 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
             expected = torch.where(there.unsqueeze(-1), r.observation[t - back, :, kept].cpu(), 0.0)
             close(f"what the history tells of {back} steps ago, row {t}", shown[t, :, token, :-1], expected, 2e-3)
             same("which steps there are", shown[t, :, token, -1] > 0, there)
+    encoder: Any = role.policy.actor.seen["history"]
+    history = r.stacks(*r.everything())["history"]
+    whole = (history[..., -1] > 0).all(2).squeeze(-1)
+    apart = (encoder(history.flip(2)) - encoder(history))[whole].abs().max()
+    holds("the order of the steps in a history does not matter", float(apart) > 1e-3)
     before = r.value.clone()
     ppo.recompute(role)
     close("values recomputed by learning", r.value, before, 1e-3)
     ppo.learn(0.0)
-    for n, parameter in role.policy.actor.seen["history"].named_parameters():
+    for n, parameter in encoder.named_parameters():
         holds(f"{n} of the strategy encoder gets no gradient", parameter.grad is not None and bool(parameter.grad.any()))
 
 
@@ -328,7 +360,7 @@ def _saved(run: Any) -> dict[str, torch.Tensor]:
 
 
 CHECKS = (
-    pictures_are_stacked_within_episodes, histories_hold_the_same_episode_only, a_player_acts_as_the_policy_was_trained,
+    pictures_are_stacked_within_episodes, a_player_sees_the_frames_of_its_episode, histories_hold_the_same_episode_only, a_player_acts_as_the_policy_was_trained,
     evaluation_counts_whole_episodes, a_value_policy_plays_by_its_averaged_weights, frozen_opponents_act_for_their_agents_only,
     a_resumed_run_goes_on_exactly, a_loaded_agent_is_the_one_that_was_trained,
 )  # fmt: skip
