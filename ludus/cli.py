@@ -25,6 +25,7 @@ COMMANDS = {
     "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward before the first step"),
     "doctor run": ("ludus.commands.doctor_run", "is this run healthy? reads our logs and other libraries'"),
     "doctor compare": ("ludus.commands.doctor_compare", "what differs between two runs, where their curves part, what is suspect"),
+    "doctor bisect": ("ludus.commands.doctor_bisect", "which difference between two runs makes one fail? found by running subsets"),
     "doctor selftest": ("ludus.commands.doctor_selftest", "is the learning code sound? known answers, part by part, in about a minute"),
     "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }
