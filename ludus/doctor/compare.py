@@ -16,15 +16,19 @@ from typing import Any
 import numpy as np
 
 from ludus.doctor.log import Curve, Log, read_log
-from ludus.doctor.statistics import noise
+from ludus.doctor.statistics import Noise, noise
 from ludus.errors import LudusError
 
 SURE = 3.0
 """Standard errors by which curves must differ to have parted."""
 FEWEST_SEEDS = 3
 """With fewer runs a side their spread says too little, and the curves' own noise is taken."""
-WINDOW = 0.1
-"""Of the steps that both runs have: curves are compared window by window."""
+WINDOWS = 10
+ROWS = 3
+"""Curves are compared window by window, none of which has fewer rows than this."""
+ENOUGH = 40
+ALIKE = 0.5
+"""With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is assumed."""
 # Settings that do not change what is learnt, only how much of it is seen or kept.
 BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed")
 # How often a difference of this kind has turned out to be the cause, from the failures in docs/doctor/clinic.md and common sense.
@@ -188,7 +192,8 @@ def parting(a: list[Log], b: list[Log], name: str) -> Parting | None:
     until = min(c.last_step for side in sides for c in side)
     since: int | None = None
     sign, last = 0.0, None
-    for low, high in itertools.pairwise(np.linspace(0, until, round(1 / WINDOW) + 1)):
+    count = max(1, min(WINDOWS, *(len(c) // ROWS for side in sides for c in side)))
+    for low, high in itertools.pairwise(np.linspace(0, until, count + 1)):
         levels = [_level(side, low, high) for side in sides]
         if levels[0] is None or levels[1] is None:
             continue
@@ -214,8 +219,14 @@ def _level(curves: list[Curve], low: float, high: float) -> tuple[float, float] 
     means = np.array([p.mean() for p in parts])
     if len(means) >= FEWEST_SEEDS:
         return float(means.mean()), float(means.std(ddof=1)) / math.sqrt(len(means))
-    own = [noise(c.values).error(len(p)) for c, p in zip(curves, parts, strict=False)]
+    own = [_noise(c).error(len(p)) for c, p in zip(curves, parts, strict=False)]
     return float(means.mean()), float(np.mean(own)) / math.sqrt(len(means))
+
+
+def _noise(curve: Curve) -> Noise:
+    if len(curve) >= ENOUGH:
+        return noise(curve.values)
+    return Noise(float(np.std(np.diff(curve.values))) / math.sqrt(2 * (1 - ALIKE)), ALIKE)
 
 
 def _seconds_at(log: Log, step: int) -> float:
