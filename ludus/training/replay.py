@@ -106,7 +106,8 @@ class Replay:
         except (KeyError, TypeError, json.JSONDecodeError):
             raise LudusError(f"{path} is no replay: it has no header") from None
         if version != VERSION:
-            raise LudusError(f"{path} is a replay of version {version}, this Ludus reads version {VERSION}")
+            fix = ": update Ludus" if isinstance(version, int) and version > VERSION else ""
+            raise LudusError(f"{path} is a replay of version {str(version)[:20]}, this Ludus reads version {VERSION}{fix}")
         lengths = {name: len(self.tensors[name]) for name in PER_STEP if name in self.tensors}
         if (
             len(lengths) < len(PER_STEP)

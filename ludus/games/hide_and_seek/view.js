@@ -92,13 +92,13 @@ export function create(stage, film) {
     const who = now.picked;
     ring.visible = cone.visible = who !== null;
     const seen = now.seen("rays");
-    rays.visible = Boolean(seen);
+    rays.visible = Boolean(seen) && !stage.quiet;
     if (who !== null) {
       const { x, y, z, yaw } = places[who];
       ring.position.set(x, y + 0.06, z);
       cone.position.set(x, y + EYE * 0.5, z);
       cone.rotation.y = -yaw;
-      cone.visible = Boolean(alive[who]);
+      cone.visible = Boolean(alive[who]) && !stage.quiet;
       if (seen) drawRays(now, seen.data, places[who], now.angle("pitch", who));
     }
     // a red line for everyone that is seen

@@ -59,7 +59,7 @@ export function chart(title, x, series, { stacked = false, marks = [], height = 
   const plot = new uPlot({
     width: 480, height, series: specs, bands, legend: { live: true },
     scales: { x: { time: false } }, cursor: { points: { size: 6 } },
-    axes: [{ ...axis, values: (_, v) => v.map(compact) }, { ...axis, size: 54, values: (_, v) => v.map((n) => (share ? `${Math.round(100 * n)}%` : number(n))) }],
+    axes: [{ ...axis, size: 28, values: (_, v) => v.map(compact) }, { ...axis, size: 54, values: (_, v) => v.map((n) => (share ? `${Math.round(100 * n)}%` : number(n))) }],
     hooks: { draw: [(u) => markFindings(u, marks)] },
   }, data, mount);
   mount.querySelectorAll(".hidden").forEach((e) => (e.hidden = true));

@@ -81,6 +81,7 @@ export class Player {
   showTaken() {
     this.takeButton.textContent = this.taken === null ? "play" : "let go";
     this.mount.classList.toggle("taken", this.taken !== null);
+    this.stage.quiet = this.taken !== null; // a person looks for themselves
   }
   say(words, seconds = 4) {
     this.toast.textContent = words;
@@ -133,7 +134,7 @@ export class Player {
     this.clock.textContent = `${now.t} / ${film.last}  ·  ${(now.time * s).toFixed(1)} s`;
     fill(this.hud, (this.actor.hud?.(now) ?? []).map(([name, value, colour]) => h("div", {}, h("span", {}, name), h("b", { style: colour ? { color: colour } : {} }, value))));
     const at = this.picked === null ? null : this.stage.project(this.actor.place(this.picked));
-    this.tag.hidden = !at || at.x < 0 || at.y < 0 || at.x > this.stage.width || at.y > this.stage.height;
+    this.tag.hidden = !at || this.stage.mode === "follow" || at.x < 0 || at.y < 0 || at.x > this.stage.width || at.y > this.stage.height;
     if (!this.tag.hidden) {
       this.tag.textContent = this.nameOf(this.picked);
       this.tag.style.transform = `translate(${at.x}px, ${at.y}px) translate(-50%, -220%)`;

@@ -5,7 +5,7 @@ import { verdict } from "ludus/runs";
 
 const HIDDEN = /(_low|_high|_greedy|\/length)$/;
 const GROUPS = [
-  ["Evaluation, held-out seeds", (k) => k.startsWith("eval/") && !HIDDEN.test(k) && !/return$/.test(k), {}],
+  ["Evaluation, held-out seeds", (k) => k.startsWith("eval/") && !HIDDEN.test(k) && !/(return|draw_rate|loss_rate)$/.test(k), {}],
   ["Goal metrics while training", (k) => k.startsWith("goal/"), {}],
   ["Return per role", (k) => /^episode\/[^/]+\/return$/.test(k), {}],
   ["Episode length", (k) => /^episode\/[^/]+\/length$/.test(k), {}],

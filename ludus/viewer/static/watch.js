@@ -109,7 +109,7 @@ export const problem = (reason) => h("div.empty", {}, h("h2", {}, "That did not 
 
 export async function gamesPage(page) {
   const { games } = await (await ask("/api/games")).json();
-  fill(page, h("h1", {}, "Games"), h("p.note", {}, "Watch bots play before training anything, with the reward terms they earn; or take a place yourself."), h("div.games", {}, games.map(card)));
+  fill(page, h("h1", {}, "Games"), h("p.note", {}, "Watch bots play before training anything, with the reward terms they earn; or take a place yourself."), h("div.cards", {}, games.map(card)));
 }
 
 function card({ source, summary, bots, presets }) {
