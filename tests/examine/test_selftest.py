@@ -9,7 +9,7 @@ from ludus.examine.selftest import core
 from tests.examine.faults import ASKED, OTHERS, plant
 
 QUICK = ("formulas", "playing", "ppo_update", "replay", "rainbow_update")
-SLOW = ("a_resumed_run_goes_on_exactly", "a_loaded_agent_is_the_one_that_was_trained")
+SLOW = ("the_loop_counts_schedules_and_evaluates", "a_resumed_run_goes_on_exactly", "a_loaded_agent_is_the_one_that_was_trained")
 
 
 def wrong(checks):

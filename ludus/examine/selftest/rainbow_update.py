@@ -16,7 +16,7 @@ RAINBOW, NETWORK = "ludus/learn/rainbow.py", "ludus/policies/q_policy.py"
 ALPHA = 0.6
 
 LESSONS: dict[str, dict[str, Any]] = {
-    "everything": dict(prioritised=True, alpha=ALPHA, beta=0.5, average=0.9, max_grad_norm=0.05, target_every=2),
+    "everything": dict(prioritised=True, alpha=ALPHA, beta="0.4 -> 0.8", average=0.9, max_grad_norm=0.05, target_every=2),
     "plain DQN": dict(
         iqn=False, dueling=False, double=False, average=0.0, max_grad_norm=0.0, target_every=1, target_tau=0.25, normalise=False, n_step=1,
         kappa=0.3,
@@ -44,6 +44,7 @@ class Made:
     updates: list[Update] = field(default_factory=list)
     target_after: reference.Parameters = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
+    asked: list[tuple[float, float]] = field(default_factory=list)  # gamma and beta of each draw
     recent: tuple[Tensor, Tensor] = (torch.zeros(0), torch.zeros(0))
 
 
@@ -66,6 +67,7 @@ def _teach(s: Session, settings: dict[str, Any]) -> Made:
 
     def drawn(*arguments: Any) -> Any:
         samples.append(draw(*arguments))
+        made.asked.append((float(arguments[1]), float(arguments[2])))
         return samples[-1]
 
     def shared(*arguments: Any) -> Tensor:
@@ -240,6 +242,15 @@ def every_weight_is_moved_by_adamw(s: Session) -> None:
             close(f"movement of {n} ({name}), over the largest", (got - before) / far, (p[n] - before) / far, 0.05)
 
 
+@part("schedules", RAINBOW)
+def rainbows_schedules_are_followed(s: Session) -> None:
+    """Discount, learning rate and the making up for priorities are what their schedules say at this share of the budget."""
+    for name, gamma, beta, rate in (("everything", 0.9, 0.5, 0.01), ("single", 0.825, 0.55, 0.0175)):
+        made = lesson(s, name)
+        close(f"gamma and beta of each draw ({name})", made.asked, [[gamma, beta]] * 4)
+        close(f"the learning rate ({name})", made.metrics["lr"], rate)
+
+
 @part("target network", RAINBOW)
 def the_target_network_follows(s: Session) -> None:
     """Every target_every updates the target network moves by target_tau towards the learning one (1: becomes it), and rests between."""
@@ -394,7 +405,7 @@ def noise_explores_and_is_silent_in_play(s: Session) -> None:
 
 CHECKS = (
     losses_by_hand, updates_are_as_many_as_the_ratio_says, targets_and_losses_are_right, every_layer_is_updated, gradients_of_every_weight,
-    every_weight_is_moved_by_adamw, the_target_network_follows, the_average_follows, errors_become_priorities,
+    every_weight_is_moved_by_adamw, rainbows_schedules_are_followed, the_target_network_follows, the_average_follows, errors_become_priorities,
     values_are_told_in_units_of_reward, statistics_of_what_was_observed, the_best_allowed_action_is_taken, epsilon_falls_as_scheduled,
     batch_statistics_are_learned_and_used, noise_explores_and_is_silent_in_play,
 )  # fmt: skip

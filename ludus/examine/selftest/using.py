@@ -288,7 +288,7 @@ def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
 
 def _run_config(s: Session, algorithm: str) -> Config:
     if algorithm == "ppo":
-        config = s.ppo_config(dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2))
+        config = s.ppo_config(dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2, learning_rate="0.02 -> 0"))
     else:
         config = s.rainbow_config(prioritised=True)
     config.train.total_agent_steps, config.train.threads = (260 if algorithm == "ppo" else 300), 1
@@ -296,6 +296,27 @@ def _run_config(s: Session, algorithm: str) -> Config:
     config.checkpoint = CheckpointConfig(every_agent_steps=60, every_seconds=None, keep=20)
     config.log = LogConfig(tensorboard=False, diagnostics_every=0, replay_every=0)
     return config
+
+
+@part("training loop", "ludus/training/loop.py")
+def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
+    """A run counts valid agent-steps, hands the spent share of its budget to schedules, and evaluates when it is due."""
+    if s.device != "cpu":
+        return
+    run = s.once(("run", "ppo"), partial(_train, s, "ppo"))
+    lines, before, evaluated = run.metrics(), 0, 0
+    for i, line in enumerate(lines):
+        steps = int(line["progress/agent_steps"])
+        close(f"the learning rate of iteration {i + 1}", line["ppo/left/lr"], 0.02 * (1 - before / 260), 1e-6)
+        same(f"steps of all envs until iteration {i + 1}", line["progress/env_steps"], 12 * ENVS * (i + 1))
+        holds(f"{steps - before} agent-steps in iteration {i + 1}", 0 < steps - before <= 12 * ENVS * 3 * 6 / 7)
+        due = steps // 100 > evaluated or i == len(lines) - 1
+        holds(
+            f"iteration {i + 1} at {steps} agent-steps {'has no' if due else 'has an'} evaluation",
+            due == ("eval/self/left/return" in line),
+        )
+        evaluated, before = (steps // 100 if due else evaluated), steps
+    holds(f"the run ended at {before} of 260 agent-steps", 260 <= before < 260 + 12 * ENVS * 3)
 
 
 @part("checkpoints", "ludus/training/checkpoint.py")
@@ -362,5 +383,5 @@ def _saved(run: Any) -> dict[str, torch.Tensor]:
 CHECKS = (
     pictures_are_stacked_within_episodes, a_player_sees_the_frames_of_its_episode, histories_hold_the_same_episode_only, a_player_acts_as_the_policy_was_trained,
     evaluation_counts_whole_episodes, a_value_policy_plays_by_its_averaged_weights, frozen_opponents_act_for_their_agents_only,
-    a_resumed_run_goes_on_exactly, a_loaded_agent_is_the_one_that_was_trained,
+    the_loop_counts_schedules_and_evaluates, a_resumed_run_goes_on_exactly, a_loaded_agent_is_the_one_that_was_trained,
 )  # fmt: skip
