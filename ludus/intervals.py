@@ -20,6 +20,12 @@ def wilson(successes: float, count: float) -> tuple[float, float]:
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
+def newcombe(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """Interval of the difference of two shares, each given as (successes, count): Newcombe's, from their Wilson intervals."""
+    (p, (low, high)), (q, (lower, upper)) = ((s / n if n > 0 else 0.5, wilson(s, n)) for s, n in (first, second))
+    return p - q - math.hypot(p - low, upper - q), p - q + math.hypot(high - p, q - lower)
+
+
 def interval(values: np.ndarray, share: bool = False) -> dict[str, float]:
     """Mean and interval: Wilson's for what is 0 or 1, else the normal one; `share`: which stays between 0 and 1."""
     n, mean = len(values), float(values.mean())

@@ -22,10 +22,13 @@ class Eval:
     RUN, RUN@STEP, RUN@best. Several may be given."""
     on: str | None = None
     """Another game, preset or gym:ID with the same layout to play on (default: the run's own)."""
-    episodes: int = 256
-    """Number of episodes."""
+    episodes: int | None = None
+    """Number of episodes (default: 256; with --analyse 64 against each bot)."""
     seed: int | None = None
     """Seed of the envs (default: neither that of training nor that which chose the best checkpoint)."""
+    analyse: bool = False
+    """What a strategy encoder tells about its opponents (all bots, or those in --against), and whether the policy uses it:
+    accuracy of a linear probe, wins with shuffled vectors, attention over the history, a picture. Written into the run."""
     greedy: bool = False
     """The most likely action instead of sampled ones."""
     json: bool = False
@@ -39,9 +42,12 @@ def main(arguments: list[str]) -> int:
         "eval",
         "ludus eval runs/pursuit-1@best --against bot:flee snapshots runs/pursuit-2 --episodes 500 --json",
     )
+    if options.analyse:
+        return analyse(options)
     from ludus.api import evaluate
 
-    result = evaluate(options.run, options.against, options.episodes, on=options.on, seed=options.seed, greedy=options.greedy)
+    episodes = 256 if options.episodes is None else options.episodes
+    result = evaluate(options.run, options.against, episodes, on=options.on, seed=options.seed, greedy=options.greedy)
     if options.json:
         print(json.dumps(result))
     else:
@@ -53,4 +59,16 @@ def main(arguments: list[str]) -> int:
         width = max(28, *(len(name) for name in result["metrics"]))
         for name, value in result["metrics"].items():
             print(f"  {name:<{width}} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
+    return 0
+
+
+def analyse(options: Eval) -> int:
+    from ludus.errors import LudusError
+    from ludus.examine.strategy_report import analyse_run, lines
+
+    for name, given in (("--on", options.on is not None), ("--greedy", options.greedy)):
+        if given:
+            raise LudusError(f"--analyse plays the run's own game with sampled actions: leave {name} out")
+    report = analyse_run(options.run, options.against, 64 if options.episodes is None else options.episodes, options.seed)
+    print(json.dumps(report) if options.json else "\n".join(lines(report)))
     return 0

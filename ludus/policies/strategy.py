@@ -9,8 +9,9 @@ Axes: a history is [steps, rows, tokens, 1, entries + 1], oldest token first; ve
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,6 +101,9 @@ class StrategyEncoder(nn.Module):
             orthogonal(nn.Linear(c.width, c.vector), ROOT_2), nn.SiLU(), orthogonal(nn.Linear(c.vector, c.vector), 1.0)
         )
         self.into = orthogonal(nn.Linear(c.vector, units, bias=False), ROOT_2)
+        self.watch: Callable[[Strategy], Strategy] | None = (
+            None  # sees what is recognised, and may put something else in its place
+        )
 
     def recognise(self, history: Tensor) -> Strategy:
         flat = history.flatten(0, 1).squeeze(2)
@@ -114,7 +118,20 @@ class StrategyEncoder(nn.Module):
         return Strategy(vector.unflatten(0, history.shape[:2]), attention.unflatten(0, history.shape[:2]))
 
     def forward(self, history: Tensor) -> Tensor:
-        return self.into(self.recognise(history).vector)
+        strategy = self.recognise(history)
+        if self.watch is not None:
+            strategy = self.watch(strategy)
+        return self.into(strategy.vector)
+
+
+@contextlib.contextmanager
+def watched(encoder: StrategyEncoder, watch: Callable[[Strategy], Strategy]) -> Iterator[None]:
+    """Within it, `watch` is shown everything that the encoder recognises and says what the policy gets."""
+    before, encoder.watch = encoder.watch, watch
+    try:
+        yield
+    finally:
+        encoder.watch = before
 
 
 def sinusoids(positions: Sequence[int], width: int) -> Tensor:
