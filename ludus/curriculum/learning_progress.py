@@ -6,7 +6,7 @@ progress in standard deviations from the mean of the pool, and 1 more while it w
 
 What an episode costs does not depend on the size of the pool: mean and deviation are kept as running sums, and a task is
 drawn by proposing one at random and accepting it in proportion to its weight (more than one in two is). Looking the whole pool
-over, to replace the tasks that lead nowhere, happens once per as many completed episodes as there are tasks.
+over, to replace the tasks that lead nowhere, happens once in three times as many completed episodes as there are tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ludus.curriculum.buckets import Bucket
 ABOVE_RANDOM = 0.1  # what being better than random play counts beside moving
 SEEN = 2  # completions from which on a task is no longer new
 NEW = 1.0  # weight that a new task has on top
-LEAST_REVIEW = 256  # completed episodes between two looks at the whole pool, at least
+REVIEW = 3  # completed episodes per task between two looks at the whole pool
+LEAST_REVIEW = 256  # and at least so many
 
 
 class TaskPool:
@@ -113,7 +114,7 @@ class TaskPool:
 
     def review(self, source: random.Random) -> None:
         """Where enough was completed since the last time: replaces the tasks of least progress, and adds sums up anew."""
-        if self.completed - self.reviewed < max(LEAST_REVIEW, len(self.tasks)):
+        if self.completed - self.reviewed < max(LEAST_REVIEW, REVIEW * len(self.tasks)):
             return
         self.reviewed = self.completed
         if not self.complete_list and self.config.sampler != "uniform":

@@ -18,6 +18,8 @@ from ludus.config import Config, TasksConfig
 from ludus.curriculum.buckets import Bucket, make_buckets
 from ludus.curriculum.learning_progress import TaskPool
 from ludus.errors import LudusError, nearest
+from ludus.league.lineups import Lineup
+from ludus.sim.episode import RANDOM
 from ludus.sim.game import Game, Goal
 from ludus.training.sources import find_game, scheduled, values_at
 
@@ -43,32 +45,34 @@ class Tasks:
         self.values = np.zeros((batch.num_envs, len(self.buckets)))  # of the tasks that follow
         self.entropy, self.looked = 1.0, -1
 
-    def begin(self, seed: int) -> None:
-        """The pool, and a first task for every env: its first episode begins again with it."""
+    def begin(self, seed: int, lineups: Sequence[Lineup] = ()) -> None:
+        """The pool, and a first task for every env: its first episode begins again with it. `lineups`: who plays at the start."""
         source = random.Random(seed)
         baseline = self.config.baseline
         self.pool = TaskPool(self.config, self.buckets, 0.0, source)
-        self.pool.baseline = self.sign * baseline if baseline is not None else self.score_of_random_play(source)
+        self.pool.baseline = self.sign * baseline if baseline is not None else self.score_of_random_play(source, lineups)
         everyone = range(self.batch.num_envs)
         self.give(everyone, source)
         self.batch.reset()
         self.give(everyone, source)
         self.look()
 
-    def score_of_random_play(self, source: random.Random) -> float:
-        """The mean score of agents that act at random, over tasks that are drawn evenly."""
+    def score_of_random_play(self, source: random.Random, lineups: Sequence[Lineup]) -> float:
+        """The mean score where the policy and its snapshots act at random, over tasks that are drawn evenly. Bots play."""
         from ludus.training.evaluate import play
 
         count = min(BASELINE_ENVS, self.batch.num_envs)
         batch = self.make(count)
-        drawn = np.array([self.pool.new_task(source) for _ in range(count)])
-        batch.set_params(self.by_name(drawn))
-        for seats in batch.layout.seats:
-            batch.set_controller(seats.role, "random")
+        batch.set_params(self.by_name(np.array([self.pool.new_task(source) for _ in range(count)])))
+        seated = np.array([lineup.controllers for lineup in lineups] or [(0,) * batch.layout.num_agents])
+        weights = np.array([lineup.weight for lineup in lineups] or [1.0])
+        batch.set_lineups(np.where(seated <= 0, RANDOM, seated), weights)
         batch.reset()
+        scored = (seated == 0)[batch.numpy("lineup")]
+        for seats in batch.layout.seats:
+            scored[:, seats.agents] &= seats.role in self.roles
         goals = play(batch, [], count, self.seed)[self.goal]
-        scored = [goals[:, seats.agents] for seats in batch.layout.seats if seats.role in self.roles]
-        return self.sign * float(np.concatenate(scored, 1).mean())
+        return self.sign * float(goals[scored].mean()) if scored.any() else 0.0
 
     # -- after each iteration ------------------------------------------------------------------------------------------
 

@@ -91,7 +91,8 @@ class Trainer:
         if self.stages is not None:
             self.stages.enter(0)
         if self.tasks is not None:
-            self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"))
+            lineups = self.league.lineups if self.league is not None else ()
+            self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)
             self.batch.check_received(self.tasks.varied())
         else:
             self.batch.check_received()

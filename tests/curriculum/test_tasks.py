@@ -1,6 +1,7 @@
 """Tasks in a run: they change in reset rows only, every score reaches its own task, and a resume goes on exactly."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ from ludus.config import (
 )
 from ludus.curriculum.tasks import Tasks
 from ludus.errors import LudusError
+from ludus.league.lineups import Lineup
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, phase
+from ludus.sim.episode import STILL
 from ludus.training import checkpoint
 from ludus.training.start import prepare
 
@@ -117,6 +120,11 @@ def test_the_baseline_is_what_random_play_scores_and_less_is_better_where_the_go
     assert tasks.roles == ["right"] and tasks.batch["task_scored"].tolist() == [False, True]
     assert tasks.metrics()["curriculum/baseline"] == -tasks.pool.baseline
     assert abs(-tasks.pool.baseline - 2.5) < 4 * np.sqrt(5 / 4 / 12)
+    still = Lineup("bot:still", "left", (0, STILL), 1.0)  # whose right agent wastes all of them, but is not the policy
+    assert tasks.score_of_random_play(random.Random(0), [still]) == 0.0
+    tasks.roles = ["left", "right"]
+    wasted_by_left = tasks.score_of_random_play(random.Random(0), [still])
+    assert abs(-wasted_by_left - 2.5) < 4 * np.sqrt(5 / 4 / 12)
 
 
 def test_first_episodes_are_of_a_task_too_and_what_the_simulator_holds_is_checked():
