@@ -46,6 +46,17 @@ _RACING = (
     Evaluation(name="seconds", metric="time", options=("--greedy",)),
 )
 
+# One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
+_HOPELESS = (
+    "--envs", "64", "--train.threads", "1", "--train.total-agent-steps", "500000", "--learn.rollout", "32", "--learn.minibatches", "8",
+    "--policy.hidden", "64", "--game.population", "2", "--game.side", "21", "--game.room", "9", "--game.converters", "8", "--game.mines", "3",
+    "--game.generators", "2", "--game.altars", "2", "--game.blocks", "0", "--game.walls", "0", "--game.max-steps", "40",
+    "--game.start-cooling", "1", "--game.mine-cooldown", "5", "--game.generator-cooldown", "5", "--game.altar-cooldown", "5",
+    "--curriculum.tasks.vary.mine-cooldown", "5 to 1000", "--curriculum.tasks.pool", "100", "--curriculum.tasks.goal", "ore",
+    "--eval.every-agent-steps", "100000", "--log.tensorboard", "False",
+)  # fmt: skip
+_ORE = (Evaluation(name="the task that can be learned", metric="ore"),)
+
 EXPERIMENTS: dict[str, Experiment] = {
     "cartpole": Experiment(
         recipe="gym:CartPole-v1",
@@ -110,14 +121,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         seeds=(0,),
         tags=("others",),
     ),
-    "simple_spread": Experiment(
-        recipe="pettingzoo:mpe2.simple_spread_v3",
-        options=("--train.total-agent-steps", "600000", "--train.threads", "1"),
+    "simple_tag": Experiment(
+        recipe="pettingzoo:mpe2.simple_tag_v3",
+        options=("--train.total-agent-steps", "400000", "--train.threads", "1"),
         evaluations=(
-            Evaluation(name="sampled", metric="return", bar=">= -22"),
-            Evaluation(name="random", metric="return", against="bot:random"),
+            Evaluation(name="adversaries, prey at random", metric="adversary/return", against="bot:random", bar=">= 20"),
+            Evaluation(name="prey, adversaries at random", metric="agent/return", against="bot:random"),
         ),
-        claim="Three agents of one role spread over three landmarks",
+        claim="Three adversaries learn to chase while their prey learns to flee",
         seeds=(0,),
         tags=("others",),
     ),
@@ -202,6 +213,20 @@ EXPERIMENTS: dict[str, Experiment] = {
         evaluations=(Evaluation(name="after 5 minutes", metric="hearts", episodes=64, bar=">= 10"),),
         claim="Hearts per agent in 1,000 steps, one room, 6 agents",
         tags=("arena",),
+    ),
+    "tasks_learning_progress": Experiment(
+        recipe="arena_small",
+        options=_HOPELESS,
+        evaluations=_ORE,
+        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing evenly: by progress",
+        tags=("curriculum",),
+    ),
+    "tasks_uniform": Experiment(
+        recipe="arena_small",
+        options=(*_HOPELESS, "--curriculum.tasks.sampler", "uniform"),
+        evaluations=_ORE,
+        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing evenly: evenly",
+        tags=("curriculum",),
     ),
     "brawl_stages": Experiment(
         recipe="brawl",

@@ -7,6 +7,7 @@ Gymnasium env or a PettingZoo parallel env). Nothing here needs torch: worker pr
 from __future__ import annotations
 
 import contextlib
+import importlib
 from typing import Any
 
 import gymnasium
@@ -27,7 +28,7 @@ def make_env(source: str) -> Any:
         if kind == "gym":
             return gymnasium.make(name, disable_env_checker=True)
         if kind == "pettingzoo":
-            return import_object(f"{name}:parallel_env", "PettingZoo env")()  # type: ignore[operator]
+            return _parallel_env(name)
         made = import_object(name, "env")()  # type: ignore[operator]
     except LudusError:
         raise
@@ -36,6 +37,21 @@ def make_env(source: str) -> Any:
     if not hasattr(made, "possible_agents") and not isinstance(made, gymnasium.Env):
         raise LudusError(f"{source} returned a {type(made).__name__}, not a Gymnasium env or a PettingZoo parallel env")
     return made
+
+
+def _parallel_env(name: str) -> Any:
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise LudusError(
+            f"pettingzoo:{name}: there is no module {error.name}; install it, or write it as package.module"
+        ) from None
+    if not hasattr(module, "parallel_env"):
+        raise LudusError(
+            f"pettingzoo:{name} has no parallel_env: its agents take turns, and Ludus steps all at once; write a function that "
+            f"returns a parallel env, and train on your_module:function"
+        )
+    return module.parallel_env()
 
 
 def source_of(function: Any) -> str:

@@ -158,6 +158,10 @@ def test_no_process_outlives_its_batch():
 def test_what_cannot_work_is_refused_at_once():
     with pytest.raises(LudusError, match=r"gym:Nothing-v0 cannot be made"):
         ForeignBatch("gym:Nothing-v0", 1)
+    with pytest.raises(LudusError, match=r"pettingzoo:nowhere: there is no module nowhere"):
+        ForeignBatch("pettingzoo:nowhere", 1)
+    with pytest.raises(LudusError, match=r"pettingzoo:tests.envs.odd has no parallel_env: its agents take turns"):
+        ForeignBatch("pettingzoo:tests.envs.odd", 1)
     with pytest.raises(LudusError, match=r"no module 'nowhere'"):
         ForeignBatch("env:nowhere:make", 1)
     with pytest.raises(LudusError, match=r"env 3 of .* has the observation space Box.*\(2,\).*, env 0 has Box.*\(1,\)"):
