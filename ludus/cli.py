@@ -22,7 +22,7 @@ COMMANDS = {
     "games diff": ("ludus.commands.games_diff", "how two games, presets or runs differ, in plain words"),
     "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
-    "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward before the first step"),
+    "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward and tries it out"),
     "doctor run": ("ludus.commands.doctor_run", "is this run healthy? reads our logs and other libraries'"),
     "doctor compare": ("ludus.commands.doctor_compare", "what differs between two runs, where their curves part, what is suspect"),
     "doctor bisect": ("ludus.commands.doctor_bisect", "which difference between two runs makes one fail? found by running subsets"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ludus.config import Config
+from ludus.config import Config, TrainConfig
 from ludus.curriculum.schedules import parse
 from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
@@ -20,9 +20,17 @@ from ludus.training.sources import is_foreign, values_at
 OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potential": "shaping", "cost": "per_step"}
 
 
+def config_of(name: str) -> Config:
+    """The config of a recipe, or of a game for which there is none."""
+    return Config(game=name, train=TrainConfig(total_agent_steps=10_000_000)) if _is_game(name) else load_recipe(name)
+
+
 def audit_recipe(name: str) -> list[Finding]:
-    """The reward of a recipe, or of a game for which there is none, with its game's preset and values applied."""
-    config = Config(game=name) if _is_game(name) else load_recipe(name)
+    return audit_config(config_of(name))
+
+
+def audit_config(config: Config) -> list[Finding]:
+    """The declared reward, with the game's preset and values applied; an undeclared one is tried out."""
     if is_foreign(config.game):
         return audit_foreign(config)
     game, preset = load_game(config.game)

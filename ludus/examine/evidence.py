@@ -90,11 +90,11 @@ class Diagnostics:
         for name, part in seen.items():
             shuffled[f"seen_{name}"] = (observation, state, starts, mask, {**seen, name: part[:, order]})
         for name, inputs in shuffled.items():
-            out[f"sensitivity/{name}"] = self._distance(base, policy(*inputs).distribution)
+            out[f"sensitivity/{name}"] = self.distance(base, policy(*inputs).distribution)
         return out
 
     @staticmethod
-    def _distance(a: Any, b: Any) -> float:
+    def distance(a: Any, b: Any) -> float:
         """Mean absolute change of what the heads say."""
         parts = [(a.mean - b.mean).abs().flatten(), (torch.sigmoid(a.key_logits) - torch.sigmoid(b.key_logits)).abs().flatten()]
         parts += [(x.exp() - y.exp()).abs().flatten() for x, y in zip(a.choice_log_probs, b.choice_log_probs, strict=True)]

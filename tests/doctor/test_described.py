@@ -53,7 +53,7 @@ def test_a_game_of_ones_own():
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(["hide_and_seek:watching_pays"], 1), (["hide_and_seek:seed_final"], 0), (["pursuit", "--json"], 0), (["gym:Nothing-v0"], 2), ([], 2)],
+    [(["hide_and_seek:watching_pays", "--paper"], 1), (["hide_and_seek:seed_final", "--paper"], 0), (["pursuit", "--paper", "--json"], 0), (["gym:Nothing-v0"], 2), ([], 2)],
 )  # fmt: skip
 def test_exit_status(arguments, status, capsys):
     with pytest.raises(SystemExit) as stop:

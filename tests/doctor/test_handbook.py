@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from ludus.doctor.before import budget, earnings, flow, overfit, spaces
 from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.handbook import handbook
 
 PAGE = Path(__file__).parents[2] / "docs" / "doctor" / "handbook.md"
-CHECKS = [check for family in FAMILIES for check in checks_of(family)]
+BEFORE = [check for module in (budget, earnings, flow, overfit, spaces) for check in module.CHECKS]
+CHECKS = [*BEFORE, *(check for family in FAMILIES for check in checks_of(family))]
 
 
 def test_the_page_is_current():
