@@ -36,13 +36,14 @@ CASES: dict[str, Case] = {
         seed="000", family="reward", by="check", tells="watching a hider for an episode earns more than catching it",
         sick=("hide_and_seek:watching_pays",), healthy=("hide_and_seek",), expected=("shaping_outweighs_the_goal",),
     ),
-    "entropy_grows": Case(
-        seed="000", family="entropy", tells="one entropy coefficient for everyone, and too large: actions get more random",
-        sick=pursuit(250_000, "--learn.entropy", "0.3"), healthy=pursuit(250_000), expected=("entropy_rising", "entropy_stuck", "actions_saturated"),
+    "entropy_outweighs": Case(
+        seed="000", family="entropy", tells="one entropy coefficient for everyone, and too large: actions stay random",
+        sick=(CART, *steps(25_000), "--learn.entropy", "3"), healthy=(CART, *steps(25_000), "--learn.entropy", "0.01"),
+        expected=("entropy_stuck", "entropy_rising"),
     ),
     "episodes_of_1800_steps": Case(
         seed="000", family="environment", by="check", tells="episodes seven times as long as the goal takes",
-        sick=("benchmarks.clinic.recipes:hide_and_seek_1800",), healthy=("hide_and_seek",), expected=("episodes_too_long", "goal_too_rare", "credit_too_late_for_the_discount", "reachability"),
+        sick=("hide_and_seek", "--game.max-steps", "1800"), healthy=("hide_and_seek", "--game.max-steps", "240"), expected=("episodes_too_long",),
     ),
     "leak_slows_down": Case(
         seed="000", family="throughput", tells="a list that grows and is searched: slower and slower",
@@ -54,7 +55,7 @@ CASES: dict[str, Case] = {
     ),
     "terrain_rebuilt": Case(
         seed="000", family="throughput", tells="every reset builds the same world anew",
-        sick=(ENVS + "RebuiltTerrain-v0", *steps(10_000)), healthy=(CART, *steps(10_000)), expected=("resets_dominate", "slow_resets", "worlds_rebuilt", "reset_dominates"),
+        sick=(ENVS + "RebuiltTerrain-v0", *steps(10_000)), healthy=(CART, *steps(10_000)), expected=("resets_dominate",),
     ),
     # -- 001: the arena ------------------------------------------------------------------------------------------------
     "silent_default_change": Case(
@@ -80,9 +81,8 @@ CASES: dict[str, Case] = {
         healthy=(CART, *steps(25_000), "--learn.learning-rate", "1e-3"), expected=("slowing_down",),
     ),
     "checkpoint_units": Case(
-        seed="001", family="throughput", tells="an interval in steps where seconds were meant: a checkpoint every iteration",
-        sick=(CART, *steps(25_000), "--checkpoint.every-agent-steps", "1", "--log.tensorboard", "False"),
-        healthy=(CART, *steps(25_000), "--log.tensorboard", "False"), expected=("saving_dominates", "checkpoints_too_often", "save_dominates", "slowing_down"),
+        seed="001", family="throughput", by="check", tells="an interval in steps where seconds were meant: a checkpoint every iteration",
+        sick=(CART, "--checkpoint.every-agent-steps", "1"), healthy=(CART, "--checkpoint.every-agent-steps", "50000"), expected=("checkpoint_rate",),
     ),
     # -- 002: brawl ----------------------------------------------------------------------------------------------------
     "sparse_reward": Case(
@@ -108,6 +108,11 @@ CASES: dict[str, Case] = {
         seed="002", family="reward", by="check", tells="rewards are clipped to 1 while winning pays 100",
         sick=("--rewards", "benchmarks/clinic/clipped_win.toml"), healthy=("--rewards", "benchmarks/clinic/scaled_win.toml"), expected=("clip_cuts_the_goal",),
     ),
+    "memory_too_small": Case(
+        seed="000", family="budget", by="check", tells="buffers larger than the memory there is",
+        sick=(CART, "--algorithm", "rainbow", "--rainbow.replay", "3000000000"), healthy=(CART, "--algorithm", "rainbow", "--rainbow.replay", "100000"),
+        expected=("memory_short", "refused"),
+    ),
     "zero_updates": Case(
         seed="002", family="budget", by="start", tells="a rollout longer than the whole budget",
         sick=pursuit(5_000, "--learn.rollout", "64"), healthy=pursuit(40_000, "--learn.rollout", "64"), expected=("no update",),
@@ -128,6 +133,10 @@ CASES: dict[str, Case] = {
             "--rainbow.epsilon-to", "0.0", "--rainbow.warm-up", "200", "--rainbow.learning-rate", "1e-5",
         ),
         healthy=(CART, "--algorithm", "rainbow", *steps(25_000), "--seed", "1"), expected=("exploration_spent",),
+    ),
+    "epsilon_budget": Case(
+        seed="003", family="exploration", by="check", tells="the same, seen before the first step",
+        sick=(CART, "--algorithm", "rainbow", "--rainbow.epsilon-over", "2000"), healthy=(CART, "--algorithm", "rainbow"), expected=("exploration_budget",),
     ),
     # -- 004: mechs ----------------------------------------------------------------------------------------------------
     "unnormalised_values": Case(
@@ -150,7 +159,7 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 NOT_RUN = {
-    "shared memory too small (000)": "needs a container with a small /dev/shm; Ludus uses it for envs of other libraries in worker processes only",
+    "shared memory too small (000)": "needs a container with a small /dev/shm; memory_too_small stands in for it",
     "duplicate transfers (004)": "needs a GPU; inside Ludus rollouts never leave the device",
     "one opponent for the whole vector (004)": "Ludus draws opponents per env, so there is no setting that makes it sick",
     "strategy vector unused (002)": "takes longer to show than the clinic's minute on a CPU",

@@ -230,3 +230,34 @@ def test_on_real_runs_one_of_five_settings_is_named(tmp_path, capsys):
         command(capsys, tmp_path / "good", tmp_path / "bad", "--seeds", "2", "--run", tmp_path / "trials", "--json")[1]
     )
     assert again["causes"] == told["causes"] and again["cost"] == told["cost"]
+
+
+# -- launching ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_has_the_good_settings_but_for_its_subset():
+    from ludus.examine.launch import Launcher
+
+    made = Launcher({"learn.gamma": 0.9, "game.speed": 2, "seed": 7}, {"learn.gamma": 0.5, "learn.clip": 0.1}, 1)
+    assert made.settings(Trial(frozenset(), 3)) == {"learn.gamma": 0.9, "game.speed": 2, "seed": 3}
+    both = made.settings(Trial(frozenset(["learn.gamma", "game.speed"]), 3))
+    assert both == {"learn.gamma": 0.5, "seed": 3}  # what the bad run does not set is not set
+
+
+def test_settings_that_are_refused_give_a_result_without_a_number(tmp_path):
+    from ludus.config import Config, flatten
+    from ludus.examine.launch import run_trial
+
+    config = Config(game="gym:CartPole-v1", envs=4)
+    config.learn.minibatches, config.train.total_agent_steps, config.train.threads = 7, 1_000, 1
+    (tmp_path / "trial.json").write_text(json.dumps({"subset": [], "values": flatten(config)}))
+    run_trial(tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text()) == {"levels": {}, "agent_steps": 0, "seconds": 0.0, "stopped": ""}
+
+
+def test_a_trial_that_dies_is_an_error_with_its_last_words(tmp_path):
+    from ludus.examine.launch import Launcher
+
+    launch = Launcher({"train.total_agent_steps": 10}, {}, 1)  # of no game at all
+    with pytest.raises(LudusError, match="without a result"):
+        launch([(Trial(frozenset(), 0), tmp_path / "x")])
