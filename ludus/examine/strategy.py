@@ -125,7 +125,8 @@ def play(
         ended = batch.numpy("counted") & ~over
         outcome[ended] = batch.numpy("outcome")[ended, agent[ended]]
         over |= ended
-    parts = {name: np.concatenate(values) if values else np.empty((0, 1)) for name, values in kept.items()}
+    nothing = {"vector": np.empty((0, 1)), "attention": np.empty((0, 1)), "row": np.empty(0, int), "age": np.empty(0, int)}
+    parts = {name: np.concatenate(values) if values else nothing[name] for name, values in kept.items()}
     return Seen(**parts, opponent=opponent, outcome=outcome)
 
 
