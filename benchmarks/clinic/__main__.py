@@ -93,12 +93,23 @@ def run_one(name: str, case: Case, twin: str, seed: int) -> None:
         return
     print(f"{time.strftime('%H:%M:%S')} {name} {twin} seed {seed}", flush=True)
     begin = time.perf_counter()
-    found = WAYS[case.by](options, seed)
+    found = known(case.by, options, seed)
+    if found is None:
+        found = WAYS[case.by](options, seed)
     result = {"case": name, "twin": twin, "seed": seed, "by": case.by, "options": list(options), "findings": found}
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps({**result, "seconds": round(time.perf_counter() - begin, 1)}, indent=1) + "\n")
     partial.replace(path)
+
+
+def known(by: str, options: tuple[str, ...], seed: int) -> list[dict[str, Any]] | None:
+    """What another case found in the very same run: healthy twins are often the same."""
+    for path in RESULTS.glob(f"*/*-{seed}.json"):
+        result = json.loads(path.read_text())
+        if result["by"] == by and result["options"] == list(options) and by == "run":
+            return list(result["findings"])
+    return None
 
 
 # -- the table -----------------------------------------------------------------------------------------------------------
@@ -120,11 +131,14 @@ def table() -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     families: dict[str, list[int]] = {}
+    counted: set[tuple[Any, ...]] = set()  # a healthy run that several cases share counts once
     for name, case in CASES.items():
         sick, healthy = results(name, "sick"), results(name, "healthy")
         hits, alarms = sum(named(name, r) for r in sick), [f["check"] for r in healthy for f in r["findings"]]
         tally = families.setdefault(case.family, [0, 0, 0, 0])
-        for i, n in enumerate((hits, len(sick), sum(bool(r["findings"]) for r in healthy), len(healthy))):
+        new = [r for r in healthy if (case.by, case.healthy, r["seed"]) not in counted]
+        counted |= {(case.by, case.healthy, r["seed"]) for r in healthy}
+        for i, n in enumerate((hits, len(sick), sum(bool(r["findings"]) for r in new), len(new))):
             tally[i] += n
         first = next((_said(name, r) for r in sick if r["findings"]), "none") if sick else "not run"
         told = (

@@ -26,8 +26,13 @@ def steps(count: int) -> tuple[str, ...]:
     return ("--train.total-agent-steps", str(count))
 
 
+def cart(count: int, *options: str, env: str = "gym:CartPole-v1") -> tuple[str, ...]:
+    """Eight envs: a row of the log every 512 steps."""
+    return (env, "--envs", "8", *steps(count), *options)
+
+
 def pursuit(count: int, *options: str) -> tuple[str, ...]:
-    return (PURSUIT, "--envs", "64", *steps(count), *options)
+    return (PURSUIT, "--envs", "32", *steps(count), *options)
 
 
 CASES: dict[str, Case] = {
@@ -38,7 +43,7 @@ CASES: dict[str, Case] = {
     ),
     "entropy_outweighs": Case(
         seed="000", family="entropy", tells="one entropy coefficient for everyone, and too large: actions stay random",
-        sick=(CART, *steps(25_000), "--learn.entropy", "3"), healthy=(CART, *steps(25_000), "--learn.entropy", "0.01"),
+        sick=cart(20_000, "--learn.entropy", "3"), healthy=cart(20_000),
         expected=("entropy_stuck", "entropy_rising"),
     ),
     "episodes_of_1800_steps": Case(
@@ -47,15 +52,15 @@ CASES: dict[str, Case] = {
     ),
     "leak_slows_down": Case(
         seed="000", family="throughput", tells="a list that grows and is searched: slower and slower",
-        sick=(ENVS + "SearchedHistory-v0", *steps(25_000)), healthy=(CART, *steps(25_000)), expected=("slowing_down",),
+        sick=cart(20_000, env=ENVS + "SearchedHistory-v0"), healthy=cart(20_000), expected=("slowing_down",),
     ),
     "unbounded_history": Case(
         seed="000", family="throughput", tells="everything is kept for ever: memory grows",
-        sick=(ENVS + "UnboundedHistory-v0", *steps(25_000)), healthy=(CART, *steps(25_000), "--seed", "1"), expected=("memory_grows",),
+        sick=cart(20_000, env=ENVS + "UnboundedHistory-v0"), healthy=cart(20_000), expected=("memory_grows",),
     ),
     "terrain_rebuilt": Case(
         seed="000", family="throughput", tells="every reset builds the same world anew",
-        sick=(ENVS + "RebuiltTerrain-v0", *steps(10_000)), healthy=(CART, *steps(10_000)), expected=("resets_dominate",),
+        sick=cart(20_000, env=ENVS + "RebuiltTerrain-v0"), healthy=cart(20_000), expected=("resets_dominate",),
     ),
     # -- 001: the arena ------------------------------------------------------------------------------------------------
     "silent_default_change": Case(
@@ -64,21 +69,21 @@ CASES: dict[str, Case] = {
     ),
     "rewards_lost": Case(
         seed="001", family="environment", tells="shaped rewards were overwritten on the way into the simulator: nothing is paid",
-        sick=pursuit(120_000, "--game.reward.catch", "0", "--game.reward.caught", "0", "--game.reward.near", "0"), healthy=pursuit(120_000),
+        sick=pursuit(150_000, "--game.reward.catch", "0", "--game.reward.caught", "0", "--game.reward.near", "0"), healthy=pursuit(150_000),
         expected=("reward_never_met",),
     ),
     "cut_before_reward": Case(
         seed="001", family="environment", tells="episodes are cut off before any reward can be earned",
-        sick=(ENVS + "CutTooEarly-v0", *steps(25_000)), healthy=(ENVS + "CutInTime-v0", *steps(25_000)), expected=("reward_never_met",),
+        sick=cart(20_000, env=ENVS + "CutTooEarly-v0"), healthy=cart(20_000, env=ENVS + "CutInTime-v0"), expected=("reward_never_met",),
     ),
     "python_every_step": Case(
         seed="001", family="throughput", tells="a slow path in every step, growing",
-        sick=(ENVS + "PythonEveryStep-v0", *steps(25_000)), healthy=(CART, *steps(25_000), "--seed", "2"), expected=("slowing_down",),
+        sick=cart(20_000, env=ENVS + "PythonEveryStep-v0"), healthy=cart(20_000), expected=("slowing_down",),
     ),
     "pool_scanned": Case(
         seed="001", family="throughput", tells="a curriculum whose cost grows with its pool of tasks",
-        sick=(ENVS + "PoolScanned-v0", *steps(25_000), "--learn.learning-rate", "1e-5"),
-        healthy=(CART, *steps(25_000), "--learn.learning-rate", "1e-3"), expected=("slowing_down",),
+        sick=cart(20_000, "--learn.learning-rate", "1e-5", env=ENVS + "PoolScanned-v0"),
+        healthy=cart(20_000), expected=("slowing_down",),
     ),
     "checkpoint_units": Case(
         seed="001", family="throughput", by="check", tells="an interval in steps where seconds were meant: a checkpoint every iteration",
@@ -87,22 +92,22 @@ CASES: dict[str, Case] = {
     # -- 002: brawl ----------------------------------------------------------------------------------------------------
     "sparse_reward": Case(
         seed="002", family="exploration", tells="a goal that random play never meets",
-        sick=("gym:MountainCar-v0", *steps(25_000)), healthy=("gym:Acrobot-v1", *steps(25_000)), expected=("reward_never_met",),
+        sick=cart(20_000, env="gym:MountainCar-v0"), healthy=cart(30_000, env="gym:Acrobot-v1"), expected=("reward_never_met",),
     ),
     "safe_camping": Case(
         seed="002", family="reward hacking", tells="being near pays more than catching: the return rises, catches do not",
-        sick=pursuit(250_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(250_000, "--seed", "1"),
+        sick=pursuit(150_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(150_000),
         expected=("return_without_goal",),
     ),
     "forgets": Case(
         seed="002", family="self-play", tells="late in training what beat the bots is unlearned",
-        sick=pursuit(300_000, "--learn.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3"), healthy=pursuit(300_000, "--seed", "2"),
+        sick=pursuit(150_000, "--learn.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3"), healthy=pursuit(150_000),
         expected=("forgetting", "updates_too_large"),
     ),
     "unstable": Case(
         seed="002", family="updates", tells="learning rate, clip and passes too large for the batch",
-        sick=(CART, *steps(25_000), "--learn.learning-rate", "0.03", "--learn.clip", "2.0", "--learn.epochs", "20"),
-        healthy=(CART, *steps(25_000), "--seed", "3"), expected=("updates_too_large", "return_swings", "return_falls", "entropy_collapsed"),
+        sick=cart(20_000, "--learn.learning-rate", "0.03", "--learn.clip", "2.0", "--learn.epochs", "20"),
+        healthy=cart(20_000), expected=("updates_too_large", "return_swings", "return_falls", "entropy_collapsed"),
     ),
     "clip_under_the_win": Case(
         seed="002", family="reward", by="check", tells="rewards are clipped to 1 while winning pays 100",
@@ -115,7 +120,7 @@ CASES: dict[str, Case] = {
     ),
     "zero_updates": Case(
         seed="002", family="budget", by="start", tells="a rollout longer than the whole budget",
-        sick=pursuit(5_000, "--learn.rollout", "64"), healthy=pursuit(40_000, "--learn.rollout", "64"), expected=("no update",),
+        sick=pursuit(2_000, "--learn.rollout", "64"), healthy=pursuit(20_000, "--learn.rollout", "64"), expected=("no update",),
     ),
     # -- 003: racing ---------------------------------------------------------------------------------------------------
     "value_collapse": Case(
@@ -124,7 +129,7 @@ CASES: dict[str, Case] = {
             CART, "--algorithm", "rainbow", *steps(15_000), "--rainbow.learning-rate", "0.02", "--rainbow.target-every", "1",
             "--rainbow.double", "False", "--rainbow.gamma", "1.0", "--rainbow.max-grad-norm", "0", "--rainbow.n-step", "1",
         ),
-        healthy=(CART, "--algorithm", "rainbow", *steps(25_000)), expected=("value_impossible", "value_loss_grows"),
+        healthy=(CART, "--algorithm", "rainbow", *steps(15_000)), expected=("value_impossible", "value_loss_grows"),
     ),
     "epsilon_by_episodes": Case(
         seed="003", family="exploration", tells="exploration counted in episodes, which are short: over before anything is found",
@@ -132,7 +137,7 @@ CASES: dict[str, Case] = {
             CART, "--algorithm", "rainbow", *steps(15_000), "--rainbow.epsilon-unit", "episodes", "--rainbow.epsilon-over", "2",
             "--rainbow.epsilon-to", "0.0", "--rainbow.warm-up", "200", "--rainbow.learning-rate", "1e-5",
         ),
-        healthy=(CART, "--algorithm", "rainbow", *steps(25_000), "--seed", "1"), expected=("exploration_spent",),
+        healthy=(CART, "--algorithm", "rainbow", *steps(15_000)), expected=("exploration_spent",),
     ),
     "epsilon_budget": Case(
         seed="003", family="exploration", by="check", tells="the same, seen before the first step",
@@ -141,8 +146,8 @@ CASES: dict[str, Case] = {
     # -- 004: mechs ----------------------------------------------------------------------------------------------------
     "unnormalised_values": Case(
         seed="004", family="value", tells="rewards in the tens of thousands and nothing normalised: the value loss drowns the rest",
-        sick=(ENVS + "LargeRewards-v0", *steps(25_000), "--learn.normalise-values", "False", "--policy.separate-value", "False"),
-        healthy=(ENVS + "LargeRewards-v0", *steps(25_000)), expected=("values_explain_nothing", "value_impossible", "value_loss_grows", "return_flat", "gradient_explodes"),
+        sick=cart(20_000, "--learn.normalise-values", "False", "--policy.separate-value", "False", env=ENVS + "LargeRewards-v0"),
+        healthy=cart(20_000, env=ENVS + "LargeRewards-v0"), expected=("values_explain_nothing", "value_impossible", "value_loss_grows", "return_flat", "gradient_explodes"),
     ),
     "hidden_state_carried": Case(
         seed="004", family="learning code", by="selftest", tells="the memory of one episode is carried into the next",

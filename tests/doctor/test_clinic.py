@@ -17,7 +17,7 @@ def put(root, case, twin, seed, options, *checks):
     path = root / case / f"{twin}-{seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     found = [{"check": c, "severity": "warning", "evidence": "because"} for c in checks]
-    path.write_text(json.dumps({"case": case, "twin": twin, "options": [options], "findings": found}))
+    path.write_text(json.dumps({"case": case, "twin": twin, "seed": seed, "by": "run", "options": [options], "findings": found}))
 
 
 def test_recall_and_false_alarms(tmp_path, monkeypatch):
