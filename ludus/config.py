@@ -124,6 +124,8 @@ class PPOConfig:
     """Compute values and advantages anew before every pass."""
     auxiliary: float = 0.0
     """Weight of predicting the next observation from the memory's output (needs memory)."""
+    next_keys: float = 0.0
+    """Weight of predicting which keys the opponent presses next from the strategy vector (needs policy.strategy)."""
     adam_epsilon: float = 1e-5
     """Epsilon of Adam."""
     accumulate: int = 1
@@ -490,6 +492,10 @@ def _check_ppo(config: Config, role_rows: Mapping[str, int]) -> None:
         )
     if not config.policy.separate_value and any(learn.for_role(role).value_learning_rate is not None for role in role_rows):
         raise LudusError(
+    if config.policy.strategy.size == "none" and any(learn.for_role(role).next_keys for role in role_rows):
+        raise LudusError(
+            "learn.next_keys predicts from the strategy vector, but there is none: set policy.strategy.size or learn.next_keys=0"
+        )
             "learn.value_learning_rate is that of a separate value network: set policy.separate_value or leave it out"
         )
     for role, rows in role_rows.items():
@@ -559,7 +565,7 @@ def _check_counts(config: Config) -> None:
     }  # fmt: skip
     of_learn: dict[str, float] = {
         "rollout": 1, "epochs": 1, "minibatches": 1, "accumulate": 1, "burn_in": 0, "max_grad_norm": 0, "value_clip": 0,
-        "adam_epsilon": 0, "bptt": 1, "value_weight": 0, "auxiliary": 0,
+        "adam_epsilon": 0, "bptt": 1, "value_weight": 0, "auxiliary": 0, "next_keys": 0,
     }  # fmt: skip
     above_zero = ["train.total_seconds", "eval.every_seconds", "checkpoint.every_seconds"]
     for prefix in ("learn", *(f"learn.roles.{role}" for role in config.learn.roles)):

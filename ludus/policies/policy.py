@@ -46,11 +46,15 @@ class Trunk(nn.Module):
         layer = self.encoder[0] if len(self.encoder) else self.memory
         return next(layer.parameters())
 
-    def forward(self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor, vector: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`vector`: the strategy vector, where it is known already."""
         if self.seen:
             hidden = self.encoder[0](x_lrf)
             for name, encoder in self.seen.items():
-                hidden = hidden + encoder(seen[name])
+                known = vector is not None and name == HISTORY
+                hidden = hidden + (encoder.into(vector) if known else encoder(seen[name]))
             return self.memory(self.encoder[1:](hidden), state, starts)
         return self.memory(self.encoder(x_lrf), state, starts)
 
@@ -60,6 +64,7 @@ class Output(NamedTuple):
     value: Tensor  # [steps, rows], normalised: use Policy.real_value for units of reward
     state: Tensor  # [rows, state_size] after the last step
     features: Tensor  # [steps, rows, trunk outputs]
+    vector: Tensor | None = None  # [steps, rows, vector]: the strategy vector, where there is an encoder
 
 
 class Policy(nn.Module):
@@ -120,14 +125,15 @@ class Policy(nn.Module):
             x = x.float()
         seen = self.normalised(seen or {})
         split = self.actor.memory.state_size
-        features, actor_state = self.actor(x, seen, state[:, :split], starts)
+        vector = self.strategy.vector_of(seen[HISTORY]) if self.strategy is not None else None
+        features, actor_state = self.actor(x, seen, state[:, :split], starts, vector)
         if self.critic is None:
             value, new_state = self.value_head(features), actor_state
         else:
             critic_features, critic_state = self.critic(x, seen, state[:, split:], starts)
             value, new_state = self.value_head(critic_features), torch.cat([actor_state, critic_state], -1)
         distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
-        return Output(distribution, value[..., 0].float(), new_state, features)
+        return Output(distribution, value[..., 0].float(), new_state, features, vector)
 
     @property
     def strategy(self) -> StrategyEncoder | None:

@@ -117,11 +117,15 @@ class StrategyEncoder(nn.Module):
         vector = self.refine((attention.unsqueeze(1).to(x.dtype) @ x).squeeze(1))
         return Strategy(vector.unflatten(0, history.shape[:2]), attention.unflatten(0, history.shape[:2]))
 
-    def forward(self, history: Tensor) -> Tensor:
+    def vector_of(self, history: Tensor) -> Tensor:
+        """The strategy vector that the policy gets."""
         strategy = self.recognise(history)
         if self.watch is not None:
             strategy = self.watch(strategy)
-        return self.into(strategy.vector)
+        return strategy.vector
+
+    def forward(self, history: Tensor) -> Tensor:
+        return self.into(self.vector_of(history))
 
 
 @contextlib.contextmanager

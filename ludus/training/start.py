@@ -65,6 +65,9 @@ def check_names(config: Config) -> None:
             f"policy.strategy.entries is '{strategy.entries}', but no observation entry begins so: "
             f"{nearest(strategy.entries, batch_layout.observation)}"
         )
+    duel = [(seats.count, seats.teams) for seats in batch_layout.seats] == [(1, 2)] and len(batch_layout.binary) > 0
+    if any(config.learn.for_role(seats.role).next_keys for seats in batch_layout.seats) and not duel:
+        raise LudusError(f"learn.next_keys needs a game of one against one with keys, and {config.game} is none: set it to 0")
     if (batch_layout.seen or strategy.size != "none") and not config.policy.hidden:
         raise LudusError(
             f"{config.game} has pictures, tokens or a strategy vector, which join in the first hidden layer: "

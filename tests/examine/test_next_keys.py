@@ -1,0 +1,118 @@
+"""Predicting the opponent's next keys from the strategy vector: whose keys, which loss, what learns from it."""
+
+import contextlib
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
+from ludus.errors import LudusError
+from ludus.learn.ppo import PPO
+from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
+from ludus.training.start import prepare
+
+
+@phase(writes="terminated")
+def tick(env, step, max_steps, terminated):
+    terminated[env] = step[env] >= max_steps[env]
+
+
+@phase(lanes="agents", writes=("up", "goal_ups", "term_none"))
+def count(env, agent, action_up, up, goal_ups, term_none):
+    up[env, agent] = action_up[env, agent]
+    goal_ups[env, agent] += float32(action_up[env, agent])
+    term_none[env, agent] = 0.0
+
+
+@phase(lanes="agents", writes="observation")
+def look(env, agent, agents, up, step, observation):
+    observation[env, agent, 0] = float32(up[env, agents - 1 - agent])
+    observation[env, agent, 1] = float32(step[env] % 2)
+
+
+@phase(lanes="agents", writes=("action_up", "action_down"))
+def alternate(env, agent, step, action_up, action_down):
+    """Up in every odd step, down never."""
+    action_up[env, agent] = step[env] % 2
+    action_down[env, agent] = 0
+
+
+GAME = Game(
+    name="keys", summary="two press keys", roles=[Role("player", teams=2)], state=dict(up=i32("agents")),
+    params=dict(max_steps=Param(9, 2, 100)), observation=["opponent_up", "odd"], action=dict(up=Binary(), down=Binary()),
+    rewards=dict(none=Term("goal", 1.0, most=1)), goal_metrics=dict(ups=Goal()), step=[tick, count, look], reset=[look],
+    bots=dict(player=[alternate]),
+)  # fmt: skip
+NAME = "tests.examine.test_next_keys:GAME"
+STRATEGY = StrategyConfig(size="small", history=4, stride=1, layers=1, heads=1, width=8, vector=6)
+
+
+def config(next_keys, strategy=STRATEGY, **learn):
+    return Config(
+        game=NAME, envs=8, train=TrainConfig(total_agent_steps=1000, threads=1), policy=PolicyConfig(hidden=(8,), strategy=strategy),
+        learn=PPOConfig(rollout=12, epochs=2, minibatches=2, next_keys=next_keys, learning_rate=1e-2, entropy=0.0, **learn),
+    )  # fmt: skip
+
+
+def make(next_keys=1.0):
+    torch.manual_seed(0)
+    batch = Batch(GAME, 8, jit=False)
+    batch.set_controller("player", "alternate", team=1)
+    batch.reset()
+    return PPO(batch, resolve(config(next_keys)))
+
+
+def learn(ppo):
+    ppo.collect(lambda phase: contextlib.nullcontext())
+    return ppo.learn(0.0)
+
+
+def test_what_is_predicted_are_the_keys_that_the_other_side_pressed():
+    ppo = make()
+    ppo.collect(lambda phase: contextlib.nullcontext())
+    r = ppo.roles["player"].rollout
+    keys = r.opponent_keys.view(12, 8, 2, 2)  # time, env, agent, key
+    own = r.binary.view(12, 8, 2, 2)
+    valid = r.valid.view(12, 8, 2)[..., 0]
+    step = (r.observation[:12, :, 1].view(12, 8, 2)[..., 0] + 1) % 2  # whether the coming step is odd
+    assert torch.equal(keys[:, :, 0, 0][valid], step[valid].to(torch.int8)) and not keys[:, :, 0, 1][valid].any()
+    assert torch.equal(keys[:, :, 1], own[:, :, 0])  # the bot's opponent is the policy
+    assert int(valid.sum()) > 60
+
+
+def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
+    ppo = make()
+    role = ppo.roles["player"]
+    with torch.no_grad():
+        role.key_predictor.weight.zero_()
+        role.key_predictor.bias.zero_()
+    role.optimizer.param_groups[0]["lr"] = 0.0
+    role.config = replace(role.config, learning_rate=1e-9)
+    assert learn(ppo)["ppo/player/next_keys_loss"] == pytest.approx(math.log(2), abs=1e-5)
+    role.config = replace(role.config, learning_rate=1e-2)
+    first = learn(ppo)["ppo/player/next_keys_loss"]
+    encoder = role.policy.strategy
+    assert role.key_predictor.weight.grad.any() and encoder.embed.weight.grad.any()
+    for _ in range(40):
+        last = learn(ppo)["ppo/player/next_keys_loss"]
+    assert first > 0.5 and last < 0.1
+
+
+def test_it_is_off_unless_asked_for():
+    ppo = make(next_keys=0.0)
+    assert "ppo/player/next_keys_loss" not in learn(ppo) and ppo.modules() == {} and ppo.roles["player"].rollout.opponent_keys.numel() == 0
+    assert list(make().modules()) == ["player/key_predictor"]
+
+
+def test_where_it_cannot_work_it_is_refused(monkeypatch):
+    monkeypatch.setenv("LUDUS_JIT", "0")
+    prepare(config(0.5))
+    with pytest.raises(LudusError, match=r"predicts from the strategy vector, but there is none: set policy\.strategy\.size"):
+        prepare(config(0.5, StrategyConfig()))
+    with pytest.raises(LudusError, match="needs a game of one against one with keys, and pursuit is none"):
+        wrong = config(0.5, replace(STRATEGY, entries="other"))
+        prepare(replace(wrong, game="pursuit", envs=8))
+    with pytest.raises(LudusError, match=r"learn\.next_keys=-1 cannot work: use 0 or more"):
+        prepare(config(-1))
