@@ -45,6 +45,7 @@ SUMS = (
     "grad_norm",
     "clipped_updates",
     "auxiliary_loss",
+    "next_keys_loss",
     "updates",
 )
 
@@ -56,7 +57,7 @@ class RoleRollout:
     frames − 1 of them from before the rollout, and `age` tells how many belong to the episode. On CUDA observations are kept in half precision, and acted on as they are kept.
     """
 
-    def __init__(self, steps: int, bptt: int, rows: int, policy: Policy, mask: int, device: str) -> None:
+    def __init__(self, steps: int, bptt: int, rows: int, policy: Policy, mask: int, device: str, opponent_keys: int = 0) -> None:
         entries, space, state_size = policy.inputs, policy.space, policy.state_size
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -67,6 +68,7 @@ class RoleRollout:
         self.raw = zeros(steps, rows, space.continuous)
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
         self.choices = zeros(steps, rows, len(space.choices), dtype=torch.int32)
+        self.opponent_keys = zeros(steps, rows, opponent_keys, dtype=torch.int8)
         self.log_prob = zeros(steps, rows)
         self.value = zeros(steps + 1, rows)
         self.reward = zeros(steps, rows)
@@ -133,9 +135,14 @@ class Role:
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
+        self.key_predictor: nn.Linear | None = None
+        if self.config.next_keys and self.policy.strategy is not None:
+            vector = self.policy.strategy.into.in_features
+            self.key_predictor = nn.Linear(vector, self.space.binary).to(config.device)
         of_critic = ("critic.", "value_head.") if self.policy.critic is not None else ()
         actor = [p for n, p in self.policy.named_parameters() if not n.startswith(of_critic)]
-        actor += list(self.predictor.parameters()) if self.predictor is not None else []
+        for predictor in filter(None, (self.predictor, self.key_predictor)):
+            actor += predictor.parameters()
         critic = [p for n, p in self.policy.named_parameters() if n.startswith(of_critic)]
         groups: list[dict[str, Any]] = [{"params": actor, "name": "actor"}] + (
             [{"params": critic, "name": "critic"}] if critic else []
@@ -150,7 +157,8 @@ class Role:
         masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
         self.bptt = config.learn.bptt or 1
         self.rollout = RoleRollout(
-            config.learn.rollout, self.bptt, self.rows, self.policy, masked, config.device
+            config.learn.rollout, self.bptt, self.rows, self.policy, masked, config.device,
+            opponent_keys=self.space.binary if self.key_predictor is not None else 0,
         )  # fmt: skip
         self.epochs_run = 0
         self.sums = torch.zeros(len(SUMS), device=config.device)
@@ -187,12 +195,12 @@ class Role:
     def tensors(self) -> list[Tensor]:
         """Everything that an iteration changes and the next one needs."""
         optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
-        predictor = list(self.predictor.parameters()) if self.predictor is not None else []
+        predictors = [p for module in (self.predictor, self.key_predictor) if module is not None for p in module.parameters()]
         kept = [*self.rollout.seen.values(), self.rollout.age]
         return [
             *self.policy.parameters(),
             *self.policy.buffers(),
-            *predictor,
+            *predictors,
             *optimizer,
             self.state,
             self.start,
@@ -256,6 +264,8 @@ class Role:
         torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])
         torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])
         torch.logical_and(self.flat("was_alive"), ~self.flat("valid"), out=r.idle[t])
+        if self.key_predictor is not None:  # whoever pressed them: the policy, a snapshot or a bot
+            r.opponent_keys[t] = self.batch.tensor("binary")[:, self.agents].flip(1).flatten(0, 1)
         r.terminated[t] = self.flat("agent_terminated")
         r.truncated[t] = self.flat("agent_truncated")
         self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
@@ -319,7 +329,11 @@ class PPO:
         return sum(role.rollout.nbytes for role in self.roles.values())
 
     def modules(self) -> dict[str, nn.Module]:
-        return {f"{name}/predictor": role.predictor for name, role in self.roles.items() if role.predictor is not None}
+        out: dict[str, nn.Module] = {}
+        for name, role in self.roles.items():
+            found = {f"{name}/predictor": role.predictor, f"{name}/key_predictor": role.key_predictor}
+            out |= {n: module for n, module in found.items() if module is not None}
+        return out
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {name: role.optimizer for name, role in self.roles.items()}
@@ -413,6 +427,8 @@ class PPO:
             out[name] /= updates
         if not c.auxiliary:
             del out["auxiliary_loss"]
+        if not c.next_keys:
+            del out["next_keys_loss"]
         out |= {"lr": rates[0], "epochs_run": float(epochs), "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy)}
         return out
 
@@ -530,11 +546,18 @@ class PPO:
         if role.predictor is not None:
             auxiliary = self.prediction_loss(role, output.features, part, weight)
             loss = loss + c.auxiliary * auxiliary
+        keys = torch.zeros((), device=loss.device)
+        if role.key_predictor is not None and output.vector is not None:
+            guess = role.key_predictor(output.vector.float())
+            pressed = part["opponent_keys"].float()
+            keys = mean(nn.functional.binary_cross_entropy_with_logits(guess, pressed, reduction="none").mean(-1))
+            loss = loss + c.next_keys * keys
         with torch.no_grad():
             kl = mean(ratio - 1 - log_ratio)  # unbiased, never negative (Schulman's k3)
             cut = mean((ratio - 1).abs() > clip)
             role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut])
             role.sums[SUMS.index("auxiliary_loss")] += auxiliary
+            role.sums[SUMS.index("next_keys_loss")] += keys
             role.pass_kl += kl / c.minibatches
         return loss
 
@@ -560,6 +583,7 @@ class PPO:
 
         names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
         names += ["mask"] if role.space.masked else []
+        names += ["opponent_keys"] if role.key_predictor is not None else []
         data = {name: cut(getattr(r, name)) for name in names}
         if role.config.burn_in:  # the first steps of a chunk only warm the memory up
             data["valid"] = data["valid"].clone()
