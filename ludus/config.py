@@ -490,12 +490,12 @@ def _check_ppo(config: Config, role_rows: Mapping[str, int]) -> None:
         raise LudusError(
             "learn.auxiliary predicts from memory, but policy.memory is none: set policy.memory or learn.auxiliary=0"
         )
-    if not config.policy.separate_value and any(learn.for_role(role).value_learning_rate is not None for role in role_rows):
-        raise LudusError(
     if config.policy.strategy.size == "none" and any(learn.for_role(role).next_keys for role in role_rows):
         raise LudusError(
             "learn.next_keys predicts from the strategy vector, but there is none: set policy.strategy.size or learn.next_keys=0"
         )
+    if not config.policy.separate_value and any(learn.for_role(role).value_learning_rate is not None for role in role_rows):
+        raise LudusError(
             "learn.value_learning_rate is that of a separate value network: set policy.separate_value or leave it out"
         )
     for role, rows in role_rows.items():
