@@ -23,6 +23,8 @@ class RunCheck:
     """A run folder, a log file, or a folder with one."""
     columns: tuple[str, ...] = ()
     """What the log calls things, as OURS=THEIRS: steps, return, length, goal, entropy, approx_kl, value_loss, q_mean …"""
+    examine: bool = False
+    """First take memory, messages and strategy vector away from the trained policy, and see what it does without (a run of ours)."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -35,6 +37,10 @@ def main(arguments: list[str]) -> int:
         if not (ours and equals and theirs):
             raise LudusError(f"--columns {pair}: write OURS=THEIRS, for example return=score")
         columns[ours] = theirs
+    if options.examine:
+        from ludus.examine.interventions import examine_run
+
+        examine_run(options.path)
     findings = examine(read_log(options.path, columns))
     print(json.dumps(as_json(findings)) if options.json else as_text(findings))
     return 1 if verdict(findings) == "critical" else 0

@@ -158,6 +158,8 @@ def _read_run(folder: Path, metrics: Path, log: Log) -> None:
                 log.lists[name] = [str(v) for v in value]
             elif name not in (STEPS, "progress/iteration"):
                 cells.append((name, _step_of(row, i), value))
+    examined = _json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
+    cells += [(n, _step_of(row, i), v) for i, row in enumerate(examined) for n, v in row.items() if n.startswith("intervention/")]
     log.notes += [n for n in (note, diagnostics_note) if n]
     if not diagnostics:
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")

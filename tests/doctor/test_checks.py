@@ -87,7 +87,7 @@ def forgets_memory(log: Log) -> None:
 
 
 def attends_to_all(log: Log) -> None:
-    put(log, "strategy/attention_entropy_share", 0.999)
+    put(log, "strategy/agent/attention_entropy", 0.999)
 
 
 def test_a_role_that_is_held_still_for_a_while_is_not_sick():

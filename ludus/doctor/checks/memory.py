@@ -15,8 +15,13 @@ UNUSED = 0.01
 UNIFORM = 0.99
 
 
+NO_CHANGE = 0.01
+"""Of the same yardstick, when something is taken away."""
+
+
 def memory_unused(log: Log) -> Iterator[Finding]:
-    """Exchanging the memories of different games changes the policy's output by next to nothing.
+    """Exchanging the memories of different games, or resetting the memory in every step, changes what the policy does by next
+    to nothing.
 
     The memory carries nothing: it is reset too often, gets no gradient, backpropagation is shorter than what has to be
     remembered, or the task does not need it.
@@ -25,20 +30,111 @@ def memory_unused(log: Log) -> Iterator[Finding]:
     """
     for role in log.roles():
         memory, observation = log.get(f"sensitivity/{role}/memory"), log.get(f"sensitivity/{role}/observation")
-        if memory is None or observation is None or len(memory) < 3:
-            continue
-        a, b = float(np.median(tail(memory.values))), float(np.median(tail(observation.values)))
-        if b > 0 and a < UNUSED * b:
+        shuffled = memory is not None and observation is not None and len(memory) >= 3
+        found = _without_effect(log, role, "memory_reset")
+        if found is None and shuffled:
+            assert memory is not None and observation is not None
+            a, b = float(np.median(tail(memory.values))), float(np.median(tail(observation.values)))
+            if b > 0 and a < UNUSED * b:
+                found = f"shuffled memories change its output by {a:.2g}, shuffled observations by {b:.2g}"
+        if found:
             yield Finding(
                 check="memory_unused",
                 severity="warning",
                 cause=f"the memory of {role} does not matter to what it does",
-                evidence=f"shuffled memories change its output by {a:.2g}, shuffled observations by {b:.2g}",
+                evidence=found,
                 confidence=0.6,
                 fix="lengthen learn.bptt, or set policy.memory=none",
-                first_step=memory.first_step,
-                last_step=memory.last_step,
+                first_step=memory.first_step if memory is not None else None,
+                last_step=log.steps,
             )
+
+
+def messages_unused(log: Log) -> Iterator[Finding]:
+    """Silencing all messages changes nothing in what the policy does. Seen only after `ludus doctor run RUN --examine`.
+
+    Nobody says anything worth hearing, so nobody learns to listen, so nobody learns to speak.
+
+    Messages need a task that cannot be done without them, and time: pay for what only the sender knows, or leave them out.
+    """
+    for role in log.roles():
+        found = _without_effect(log, role, "messages_silenced")
+        if found:
+            yield Finding(
+                check="messages_unused",
+                severity="warning",
+                cause=f"messages do not matter to what {role} does",
+                evidence=found,
+                confidence=0.7,
+                fix="give a task that needs them, or leave them out: the game's size of messages",
+                last_step=log.steps,
+            )
+
+
+def strategy_unused(log: Log) -> Iterator[Finding]:
+    """Giving the policy the history of another opponent changes nothing in what it does. Seen only after
+    `ludus doctor run RUN --examine`.
+
+    The strategy vector is computed and then ignored: one opponent only, or opponents that are all answered alike.
+
+    Train against several kinds of opponents that need different answers; add learn.auxiliary.
+    """
+    for role in log.roles():
+        found = _without_effect(log, role, "strategy_shuffled")
+        if found:
+            yield Finding(
+                check="strategy_unused",
+                severity="warning",
+                cause=f"what {role} does does not depend on who its opponent is",
+                evidence=found,
+                confidence=0.7,
+                fix="train against several kinds of opponents; or set policy.strategy.size=none",
+                last_step=log.steps,
+            )
+
+
+def taken_away(log: Log) -> Iterator[Finding]:
+    """What a policy loses when its memory, messages or strategy vector are taken away: no complaint, but worth knowing.
+
+    A part that changes what the policy does may still earn it nothing.
+
+    Where taking it away costs nothing, a smaller network would do as well.
+    """
+    for role in log.roles():
+        for kind in ("memory_reset", "messages_silenced", "strategy_shuffled"):
+            told = [text for key in ("goal", "return") if (text := _lost(log, role, kind, key))]
+            if not told:
+                continue
+            helps = any(text.endswith("(surely worse)") for text in told)
+            yield Finding(
+                check="taken_away",
+                severity="info",
+                cause=f"{kind.replace('_', ' ')}: {role} plays {'surely worse' if helps else 'not surely worse'}",
+                evidence="; ".join(told),
+                confidence=0.9,
+                fix="nothing" if helps else "a smaller network may do as well",
+                last_step=log.steps,
+            )
+
+
+def _lost(log: Log, role: str, kind: str, key: str) -> str:
+    usual, without = (log.get(f"intervention/{role}/{k}/{key}") for k in ("none", kind))
+    if usual is None or without is None:
+        return ""
+    low, high = log.get(f"{usual.name}_low"), log.get(f"{without.name}_high")
+    worse = low is not None and high is not None and high.values[-1] < low.values[-1]
+    return f"{key} {usual.values[-1]:.3g} untouched, {without.values[-1]:.3g} without" + (" (surely worse)" if worse else "")
+
+
+def _without_effect(log: Log, role: str, kind: str) -> str | None:
+    """What to say where an intervention changed next to nothing; "" where it changed something; None: nobody tried."""
+    change, scale = (log.get(f"intervention/{role}/{k}/change") for k in (kind, "observation_shuffled"))
+    if change is None or scale is None or scale.values[-1] <= 0:
+        return None
+    a, b = float(change.values[-1]), float(scale.values[-1])
+    if a >= NO_CHANGE * b:
+        return ""
+    return f"{kind.replace('_', ' ')}: its output changes by {a:.2g}; with another's observation it changes by {b:.2g}"
 
 
 def attention_uniform(log: Log) -> Iterator[Finding]:
@@ -50,7 +146,7 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
     """
     for curve in log.starting("strategy/"):
         late = float(np.median(tail(curve.values)))
-        uniform = curve.name.endswith("attention_entropy_share") and late > UNIFORM
+        uniform = curve.name.endswith("attention_entropy") and late > UNIFORM
         still = curve.name.endswith("vector_std") and late < 1e-3
         if (uniform or still) and len(curve) >= 5:
             yield Finding(
@@ -65,4 +161,4 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
             )
 
 
-CHECKS = (memory_unused, attention_uniform)
+CHECKS = (memory_unused, messages_unused, strategy_unused, attention_uniform, taken_away)
