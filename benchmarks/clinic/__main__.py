@@ -8,6 +8,7 @@ left alone.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.clinic.cases import CASES, NOT_RUN, Case
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
 
 RESULTS = Path(__file__).parent / "results"
 TWINS = ("sick", "healthy")
@@ -46,7 +49,8 @@ def by_run(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
         done = ludus("train", *options, *seeds, *FEW, "--run", f"{folder}/run", "--quiet", "--json")
         if done.returncode and not Path(folder, "run", "metrics.jsonl").exists():
             raise RuntimeError(done.stderr.strip()[-400:])
-        return findings(ludus("doctor", "run", f"{folder}/run", "--json"))
+        found = [dataclasses.asdict(f) for f in examine(read_log(f"{folder}/run"))]
+        return [f for f in found if f["severity"] != "info"]
 
 
 def by_check(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
