@@ -9,8 +9,9 @@ from typing import Annotated
 import tyro
 
 from ludus.commands import parse
-from ludus.doctor.finding import as_json, as_text, verdict
-from ludus.doctor.log import read_log
+from ludus.doctor.finding import Finding, as_json, as_text, verdict, worst_first
+from ludus.doctor.log import Log, read_log
+from ludus.doctor.reference import find, track
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
 
@@ -23,6 +24,8 @@ class RunCheck:
     """A run folder, a log file, or a folder with one."""
     columns: tuple[str, ...] = ()
     """What the log calls things, as OURS=THEIRS: steps, return, length, goal, entropy, approx_kl, value_loss, q_mean …"""
+    reference: bool = False
+    """Compare with the reference of the recipe: is the run on track?"""
     examine: bool = False
     """First take memory, messages and strategy vector away from the trained policy, and see what it does without (a run of ours)."""
     json: bool = False
@@ -41,6 +44,20 @@ def main(arguments: list[str]) -> int:
         from ludus.examine.interventions import examine_run
 
         examine_run(options.path)
-    findings = examine(read_log(options.path, columns))
+    log = read_log(options.path, columns)
+    findings = examine(log)
+    if options.reference:
+        findings = worst_first([*findings, _track(log)])
     print(json.dumps(as_json(findings)) if options.json else as_text(findings))
     return 1 if verdict(findings) == "critical" else 0
+
+
+def _track(log: Log) -> Finding:
+    from ludus.recipes import REFERENCES
+
+    reference = find(REFERENCES, log.config)
+    if reference is None:
+        known = ", ".join(sorted(path.stem for path in REFERENCES.glob("*.json"))) or "none"
+        game = log.config.get("game", "a game that is not known")
+        raise LudusError(f"there is no reference for {game}: there are {known}; make one with `ludus doctor reference`")
+    return track(log, reference)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.log import AS_GOOD_AS_INFINITE, STEPS, Curve, Log
+from ludus.doctor.reference import Reference, track
 from ludus.doctor.watch import checked
 
 FIRST_LOOK = 20
@@ -75,8 +76,10 @@ class Record:
 class Watcher:
     """Call `add` with every line; where `due` says so, `look`."""
 
-    def __init__(self, config: Mapping[str, Any], better_low: Iterable[str] = ()) -> None:
-        self.config, self.better_low = dict(config), frozenset(better_low)
+    def __init__(self, config: Mapping[str, Any], better_low: Iterable[str] = (), reference: Reference | None = None) -> None:
+        self.config, self.better_low, self.reference = dict(config), frozenset(better_low), reference
+        self.track: Finding | None = None
+        """On or off the recipe's usual track, as of the last look. Not among the findings: a change on purpose is off it too."""
         self.records: list[Record] = []
         self.spent = 0.0
         self._columns: dict[str, Column] = {}
@@ -120,7 +123,9 @@ class Watcher:
     def look(self, step: int, share: float) -> list[Finding]:
         """Examines what there is; returns what is now certain to be critical: at once, or seen in a second look."""
         begin = time.perf_counter()
-        self._update([_held_back(f) if share < EARLY else f for f in checked(self.log())], step)
+        log = self.log()
+        self._update([_held_back(f) if share < EARLY else f for f in checked(log)], step)
+        self.track = track(log, self.reference) if self.reference is not None else None
         certain = []
         for record in self.records:
             record.critical_looks = record.critical_looks + 1 if _is_critical(record) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 
 from ludus.config import Config
 from ludus.errors import LudusError, nearest
@@ -11,6 +12,8 @@ from ludus.games import REGISTRY, import_object
 from ludus.recipes.gym import gym
 from ludus.training.sources import FOREIGN
 
+REFERENCES = Path(__file__).parent / "reference"
+"""How recipes usually go, for the doctor: made by `ludus doctor reference`."""
 RECIPES = {
     "arena": "ludus.recipes.arena:arena",
     "arena_small": "ludus.recipes.arena:arena_small",

@@ -52,7 +52,9 @@ class Dashboard:
             self.live.update(self._panel(trainer))
         elif evaluated or time.monotonic() - self._printed > 5.0 or trainer.share >= 1.0:
             self._printed = time.monotonic()
-            print(self._text(trainer), file=sys.stderr, flush=True)
+            track = trainer.doctor.watcher.track
+            text = self._text(trainer) + (f"  |  {track.check.replace('_', ' ')}" if track is not None else "")
+            print(text, file=sys.stderr, flush=True)
         if self.live is None:
             self._tell(trainer)
 
@@ -110,6 +112,8 @@ class Dashboard:
         rows: list[Any] = [ProgressBar(total=1.0, completed=trainer.share), head, roles, phases]
         if evaluated:
             rows.append("evaluated  " + "   ".join(evaluated[:8]))
+        if (track := trainer.doctor.watcher.track) is not None:
+            rows.append(f"{track.check.replace('_', ' ')}  {track.evidence}")
         for finding in _serious(trainer)[:4]:
             colour = "red" if finding.severity == "critical" else "yellow"
             rows.append(Text(f"{finding.severity}: {finding.cause} → {finding.fix}", style=colour))

@@ -15,7 +15,9 @@ from ludus.config import flatten
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.live import BY_CLOCK, Record, Watcher
 from ludus.doctor.log import read_log
+from ludus.doctor.reference import find
 from ludus.doctor.watch import examine
+from ludus.recipes import REFERENCES
 from ludus.training.run import Run, read_lines
 
 FILE = "findings.jsonl"
@@ -27,7 +29,9 @@ class RunDoctor:
     def __init__(self, run: Run, config: Any, layout: Any) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
         goals = layout.describe().get("goal_metrics", {})
-        self.watcher = Watcher(flatten(config), [name for name, goal in goals.items() if not goal["higher_is_better"]])
+        values = json.loads(json.dumps(flatten(config)))  # as config.json has them
+        low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
+        self.watcher = Watcher(values, low, find(REFERENCES, values))
         self.acts_on: Finding | None = None
         """The finding for which the run is to stop or to be rolled back."""
 
