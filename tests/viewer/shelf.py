@@ -46,7 +46,7 @@ def record(game, path, label="bots"):
 def fake_run(folder, game, **values):
     """The least a run folder needs to be listed."""
     folder.mkdir(parents=True)
-    data = {"values": {"game": game, **values}, "origins": {name: "command line" for name in values}, "versions": {}}
+    data = {"values": {"game": game, **values}, "origins": dict.fromkeys(values, "command line"), "versions": {}}
     (folder / "config.json").write_text(json.dumps(data))
     return folder
 

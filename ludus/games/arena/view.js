@@ -1,6 +1,6 @@
 // The arena in 3D: a map of cells with walls, blocks, converters and agents that carry things.
 import * as THREE from "three";
-import { Crowd, solid, box, ball, tube } from "ludus/solids";
+import { Crowd, solid, box, ball, tube, material } from "ludus/solids";
 
 export const kind = "3d";
 export const eyesHeight = 190;
@@ -20,7 +20,7 @@ export function create(stage, film) {
   const [kinds, rows, columns] = ["kind", "row", "column"].map((n) => film.fixed(`converter_${n}`).data);
   const inner = header.params.rooms * header.params.room;
 
-  const floor = new THREE.Mesh(new THREE.PlaneGeometry(inner, inner).rotateX(-Math.PI / 2).translate(6 + inner / 2, 0, 6 + inner / 2), new THREE.MeshLambertMaterial({ color: "#58606e" }));
+  const floor = new THREE.Mesh(new THREE.PlaneGeometry(inner, inner).rotateX(-Math.PI / 2).translate(6 + inner / 2, 0, 6 + inner / 2), material("MeshLambertMaterial", { color: "#58606e" }));
   const lines = new THREE.GridHelper(inner, inner, "#6a7383", "#626b7a");
   lines.position.set(6 + inner / 2, 0.01, 6 + inner / 2);
   const walls = new Crowd(solid([{ shape: box(1, 1, 1), at: [0.5, 0.5, 0.5] }]), side * side);
@@ -36,8 +36,8 @@ export function create(stage, film) {
     { shape: box(0.34, 0.1, 0.1), at: [0.26, 0.36, -0.2], colour: "#cfd6e2" },
   ]), agents);
   const carried = new Crowd(solid([{ shape: ball(0.11) }]), agents * 5, { emissive: "#222222" });
-  const sight = new THREE.Mesh(new THREE.PlaneGeometry(2 * RADIUS + 1, 2 * RADIUS + 1).rotateX(-Math.PI / 2), new THREE.MeshBasicMaterial({ color: "#fff2b0", transparent: true, opacity: 0.16, depthWrite: false }));
-  const ring = new THREE.Mesh(new THREE.RingGeometry(0.45, 0.56, 32).rotateX(-Math.PI / 2), new THREE.MeshBasicMaterial({ color: "#ffffff" }));
+  const sight = new THREE.Mesh(new THREE.PlaneGeometry(2 * RADIUS + 1, 2 * RADIUS + 1).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#fff2b0", transparent: true, opacity: 0.16, depthWrite: false }));
+  const ring = new THREE.Mesh(new THREE.RingGeometry(0.45, 0.56, 32).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#ffffff" }));
   scene.add(floor, lines, walls.mesh, crates.mesh, machines.mesh, stocks.mesh, glow.mesh, bodies.mesh, carried.mesh, sight, ring);
   for (let c = 0; c < count; c++) {
     machines.set(c, columns[c] + 0.5, 0, rows[c] + 0.5);

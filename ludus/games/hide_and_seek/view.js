@@ -1,6 +1,6 @@
 // Hide-and-seek in 3D: terrain of blocks, seekers and hiders, and what the picked one sees.
 import * as THREE from "three";
-import { Crowd, Terrain, solid, box, ball, tube, rgb } from "ludus/solids";
+import { Crowd, Terrain, solid, box, ball, tube, rgb, material } from "ludus/solids";
 
 export const kind = "3d";
 export const eyesHeight = 150;
@@ -20,7 +20,7 @@ export function create(stage, film) {
   const cells = world * world;
   let masks = film.rare("masks", 0).data, version = -1;
 
-  const material = (x, y, z) => {
+  const madeOf = (x, y, z) => {
     const i = x * world + z, bit = 1 << y, top = ground[i];
     const grain = 0.94 + 0.06 * (((x * 7 + z * 13 + y * 5) % 8) / 7);
     let what = "stone";
@@ -30,7 +30,7 @@ export function create(stage, film) {
     else if (y >= top - 3) what = "dirt";
     return RGB[what].map((c) => c * grain);
   };
-  const terrain = new Terrain(scene, world, material);
+  const terrain = new Terrain(scene, world, madeOf);
 
   const bodies = new Crowd(solid([
     { shape: box(0.46, 0.62, 0.5), at: [0, 0.72, 0] },
@@ -42,16 +42,16 @@ export function create(stage, film) {
     { shape: box(0.1, 0.12, 0.36), at: [0.23, 1.32, 0], colour: "#1b2030" },
   ]), agents);
   const shadows = new Crowd(solid([{ shape: tube(0.42, 0.42, 0.02), colour: "#000000" }]), agents, { transparent: true, opacity: 0.28 });
-  const ring = new THREE.Mesh(new THREE.RingGeometry(0.5, 0.66, 40).rotateX(-Math.PI / 2), new THREE.MeshBasicMaterial({ color: "#ffffff", transparent: true, opacity: 0.9 }));
-  const cone = new THREE.Mesh(wedge(across, 9), new THREE.MeshBasicMaterial({ color: "#fff2b0", transparent: true, opacity: 0.13, side: THREE.DoubleSide, depthWrite: false }));
-  const rays = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ vertexColors: true, transparent: true, opacity: 0.75 }));
+  const ring = new THREE.Mesh(new THREE.RingGeometry(0.5, 0.66, 40).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#ffffff", transparent: true, opacity: 0.9 }));
+  const cone = new THREE.Mesh(wedge(across, 9), material("MeshBasicMaterial", { color: "#fff2b0", transparent: true, opacity: 0.13, side: THREE.DoubleSide, depthWrite: false }));
+  const rays = new THREE.LineSegments(new THREE.BufferGeometry(), material("LineBasicMaterial", { vertexColors: true, transparent: true, opacity: 0.75 }));
   rays.geometry.setAttribute("position", new THREE.Float32BufferAttribute(new Float32Array(64 * 6), 3));
   rays.geometry.setAttribute("color", new THREE.Float32BufferAttribute(new Float32Array(64 * 6), 3));
   rays.frustumCulled = false;
-  const sights = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ff4d4d" }));
+  const sights = new THREE.LineSegments(new THREE.BufferGeometry(), material("LineBasicMaterial", { color: "#ff4d4d" }));
   sights.geometry.setAttribute("position", new THREE.Float32BufferAttribute(new Float32Array(agents * agents * 6), 3));
   sights.frustumCulled = false;
-  const water = new THREE.Mesh(new THREE.PlaneGeometry(world * 3, world * 3).rotateX(-Math.PI / 2).translate(world / 2, -0.02, world / 2), new THREE.MeshBasicMaterial({ color: "#24405a" }));
+  const water = new THREE.Mesh(new THREE.PlaneGeometry(world * 3, world * 3).rotateX(-Math.PI / 2).translate(world / 2, -0.02, world / 2), material("MeshBasicMaterial", { color: "#24405a" }));
   scene.add(bodies.mesh, shadows.mesh, ring, cone, rays, sights, water);
   stage.frame([world / 2, 1.5, world / 2], world * 1.12, { behind: 5.5, up: 2.9, pitch: 0.72 });
 

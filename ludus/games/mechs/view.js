@@ -1,6 +1,6 @@
 // Mechs in 3D: a world of voxels that breaks, two teams, beams, missiles, shells, smoke and the zone.
 import * as THREE from "three";
-import { Crowd, Terrain, solid, box, ball, tube, rgb } from "ludus/solids";
+import { Crowd, Terrain, solid, box, ball, tube, rgb, material } from "ludus/solids";
 import { picture } from "ludus/panel";
 
 export const kind = "3d";
@@ -19,7 +19,7 @@ export function create(stage, film) {
   const [zoneX, zoneZ, zoneR] = fixed("zone"), bodyOf = fixed("bodies"), [smokeRadius] = fixed("facts");
   const masks = new Int32Array(world * world), debris = new Int32Array(world * world);
 
-  const material = (x, y, z) => {
+  const madeOf = (x, y, z) => {
     const i = x * world + z, bit = 1 << y;
     const grain = 0.93 + 0.07 * (((x * 7 + z * 13 + y * 5) % 8) / 7);
     let what = "rock";
@@ -30,7 +30,7 @@ export function create(stage, film) {
     else if (y === ground[i] - 1) what = "grass";
     return RGB[what].map((c) => c * grain);
   };
-  const terrain = new Terrain(scene, world, material);
+  const terrain = new Terrain(scene, world, madeOf);
   pools(scene, world, floors, ground);
 
   const bodies = NAMES.map((_, k) => new Crowd(mech(k), agents));
@@ -40,13 +40,13 @@ export function create(stage, film) {
   const shells = new Crowd(solid([{ shape: ball(0.2), colour: "#ffd23f" }]), agents, { emissive: "#aa7700" });
   const bursts = new Crowd(solid([{ shape: ball(1), colour: "#ff8a3d" }]), agents * 2, { transparent: true, opacity: 0.65, emissive: "#aa4400" });
   const clouds = new Crowd(solid([{ shape: ball(1), colour: "#cfd4da" }]), agents, { transparent: true, opacity: 0.5, depthWrite: false });
-  const beams = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ vertexColors: true }));
+  const beams = new THREE.LineSegments(new THREE.BufferGeometry(), material("LineBasicMaterial", { vertexColors: true }));
   for (const name of ["position", "color"]) beams.geometry.setAttribute(name, new THREE.Float32BufferAttribute(new Float32Array(agents * 6), 3));
   beams.frustumCulled = false;
-  const zone = new THREE.Mesh(tube(zoneR, zoneR, 7, 48), new THREE.MeshBasicMaterial({ color: "#ffffff", transparent: true, opacity: 0.14, side: THREE.DoubleSide, depthWrite: false }));
+  const zone = new THREE.Mesh(tube(zoneR, zoneR, 7, 48), material("MeshBasicMaterial", { color: "#ffffff", transparent: true, opacity: 0.14, side: THREE.DoubleSide, depthWrite: false }));
   zone.geometry.translate(0, 3.5, 0);
   zone.position.set(zoneX, ground[Math.floor(zoneX) * world + Math.floor(zoneZ)] ?? 1, zoneZ);
-  const ring = new THREE.Mesh(new THREE.RingGeometry(0.9, 1.08, 40).rotateX(-Math.PI / 2), new THREE.MeshBasicMaterial({ color: "#ffffff" }));
+  const ring = new THREE.Mesh(new THREE.RingGeometry(0.9, 1.08, 40).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#ffffff" }));
   scene.add(...bodies.map((b) => b.mesh), guns.mesh, bars.mesh, missiles.mesh, shells.mesh, bursts.mesh, clouds.mesh, beams, zone, ring);
   stage.frame([world / 2, 2, world / 2], world * 1.05, { behind: 11, up: 6, pitch: 0.78 });
 

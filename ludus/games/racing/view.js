@@ -1,6 +1,6 @@
 // Racing in 3D: the road as a ribbon along the centre line, the car, its lidar, its trace.
 import * as THREE from "three";
-import { Crowd, solid, box, tube } from "ludus/solids";
+import { Crowd, solid, box, tube, material } from "ludus/solids";
 import { picture } from "ludus/panel";
 
 export const kind = "3d";
@@ -9,6 +9,7 @@ export const eyesHeight = 190;
 const [X, Y, HEADING, AHEAD, LEFT, , STEER] = [0, 1, 2, 3, 4, 5, 6];
 const CAR = 7;
 const BEAMS = 19;
+const FLAT = { depthWrite: false, depthTest: false };
 
 export function create(stage, film) {
   const { scene } = stage;
@@ -22,7 +23,7 @@ export function create(stage, film) {
   const strip = (from, to, y, colour, dashed) => ribbon(at, points, from, to, y, colour, dashed);
   const parts = [strip(-half, half, 0.02, "#4a4e57"), strip(half - 0.5, half, 0.04, "#f4f4f4"), strip(-half, -half + 0.5, 0.04, "#f4f4f4"), strip(-0.12, 0.12, 0.04, "#c9b458", 3)];
   if (walled) parts.push(wall(at, points, half + 1.5), wall(at, points, -half - 1.5));
-  const ground = new THREE.Mesh(new THREE.PlaneGeometry(1400, 1400).rotateX(-Math.PI / 2), new THREE.MeshLambertMaterial({ color: "#5f8f4a" }));
+  const ground = new THREE.Mesh(new THREE.PlaneGeometry(1400, 1400).rotateX(-Math.PI / 2), material("MeshLambertMaterial", { color: "#5f8f4a", ...FLAT }));
   [ground, ...parts.slice(0, 4)].forEach(lay);
   scene.add(ground, ...parts, finish(at(0), half));
   plant(scene, at, points, half);
@@ -34,10 +35,10 @@ export function create(stage, film) {
     { shape: box(0.3, 0.1, 1.8), at: [-1.95, 1.05, 0], colour: "#333842" },
   ]), 1);
   const wheels = new Crowd(solid([{ shape: tube(0.36, 0.36, 0.3, 14).rotateX(Math.PI / 2), colour: "#15171b" }]), 4);
-  const beams = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffe45e", transparent: true, opacity: 0.8 }));
+  const beams = new THREE.LineSegments(new THREE.BufferGeometry(), material("LineBasicMaterial", { color: "#ffe45e", transparent: true, opacity: 0.8 }));
   beams.geometry.setAttribute("position", new THREE.Float32BufferAttribute(new Float32Array(BEAMS * 6), 3));
   beams.frustumCulled = false;
-  const trace = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ff8a3d" }));
+  const trace = new THREE.Line(new THREE.BufferGeometry(), material("LineBasicMaterial", { color: "#ff8a3d" }));
   trace.frustumCulled = false;
   trace.renderOrder = -1;
   scene.add(body.mesh, wheels.mesh, beams, trace);
@@ -90,8 +91,7 @@ export function create(stage, film) {
 
 // Flat things at the same height are drawn in their order: depth cannot tell them apart from far away.
 function lay(mesh, order) {
-  Object.assign(mesh, { renderOrder: order - 10 });
-  Object.assign(mesh.material, { depthWrite: false, depthTest: false });
+  mesh.renderOrder = order - 10;
 }
 
 function ribbon(at, points, from, to, y, colour, dashed = 0) {
@@ -107,7 +107,7 @@ function ribbon(at, points, from, to, y, colour, dashed = 0) {
   }
   const geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.Float32BufferAttribute(positions, 3));
   geometry.setIndex(index);
-  return new THREE.Mesh(geometry, new THREE.MeshBasicMaterial({ color: colour, side: THREE.DoubleSide }));
+  return new THREE.Mesh(geometry, material("MeshBasicMaterial", { color: colour, side: THREE.DoubleSide, ...FLAT }));
 }
 
 function wall(at, points, across) {
@@ -119,7 +119,7 @@ function wall(at, points, across) {
   }
   const geometry = new THREE.BufferGeometry().setAttribute("position", new THREE.Float32BufferAttribute(positions, 3));
   geometry.setIndex(index);
-  return new THREE.Mesh(geometry, new THREE.MeshBasicMaterial({ color: "#c4453c", side: THREE.DoubleSide }));
+  return new THREE.Mesh(geometry, material("MeshBasicMaterial", { color: "#c4453c", side: THREE.DoubleSide }));
 }
 
 function finish({ x, z, dx, dz }, half) {

@@ -73,7 +73,7 @@ export class Player {
     this.panel ??= new Panel(this.side, this);
     this.panel.setFilm(film);
     this.takeButton.hidden = !film.header.playable || !(this.options.say || this.options.onplay);
-    if (this.options.live) this.taken = film.header.human ?? null;
+    if (this.options.live && first) this.taken = film.header.human ?? null; // later only this page decides
     if (this.taken !== null) this.pick(this.taken);
     this.showTaken();
     this.dirty = true;
@@ -98,7 +98,7 @@ export class Player {
 
   // -- time --------------------------------------------------------------------------------------------------------------
   advance(now) {
-    const seconds = Math.min((now - this.last) / 1000, 0.25);
+    const seconds = Math.max(0, Math.min((now - this.last) / 1000, 0.25));
     this.last = now;
     const rate = this.speed / this.film.header.step_seconds;
     if (this.playing && this.time < this.film.last) {

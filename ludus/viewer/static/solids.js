@@ -3,6 +3,14 @@ import * as THREE from "three";
 
 const paint = new THREE.Color();
 
+// Materials are kept for all scenes: one that goes takes its compiled shader along, and the next scene would wait for it again.
+const kept = new Map();
+export function material(kind, options = {}) {
+  const key = kind + JSON.stringify(options);
+  if (!kept.has(key)) kept.set(key, new THREE[kind](options));
+  return kept.get(key);
+}
+
 // One geometry with a colour per corner, from parts {shape, at, turn, colour}. White takes the colour of the instance.
 export function solid(parts) {
   const positions = [], normals = [], colours = [];
@@ -28,8 +36,7 @@ export const tube = (top, bottom, tall, sides = 16) => new THREE.CylinderGeometr
 // Many copies of a solid in one draw call.
 export class Crowd {
   constructor(geometry, count, options = {}) {
-    const material = new THREE.MeshLambertMaterial({ vertexColors: true, ...options });
-    this.mesh = new THREE.InstancedMesh(geometry, material, Math.max(1, count));
+    this.mesh = new THREE.InstancedMesh(geometry, material("MeshLambertMaterial", { vertexColors: true, ...options }), Math.max(1, count));
     this.mesh.frustumCulled = false;
     this.mesh.count = count;
     this.matrix = new THREE.Matrix4();
@@ -117,7 +124,7 @@ function corner(full, x, y, z, dx, dy, dz, cx, cy, cz) {
 export class Terrain {
   constructor(scene, world, colour, chunk = 16) {
     Object.assign(this, { scene, world, colour, chunk, masks: null, chunks: new Map() });
-    this.material = new THREE.MeshBasicMaterial({ vertexColors: true });
+    this.material = material("MeshBasicMaterial", { vertexColors: true });
   }
   // masks: Int32Array [x, z]; marks: anything that also changes a column's colours
   update(masks, marks = masks) {
@@ -154,14 +161,11 @@ export class Terrain {
   }
 }
 
-// Frees everything a scene holds on the graphics card.
+// Frees what a scene holds on the graphics card.
 export function free(scene) {
   scene.traverse((object) => {
     object.geometry?.dispose();
-    for (const material of [object.material ?? []].flat()) {
-      material.map?.dispose();
-      material.dispose();
-    }
+    if (object.material && ![...kept.values()].includes(object.material)) object.material.dispose();
     if (object.isInstancedMesh) object.dispose();
   });
   scene.clear();

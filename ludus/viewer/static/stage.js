@@ -1,7 +1,7 @@
 // Where a view draws: a 3D scene with a camera to orbit, follow or fly, or a 2D canvas with a world to look at.
 import * as THREE from "three";
 import { css } from "ludus/dom";
-import { free } from "ludus/solids";
+import { free, material } from "ludus/solids";
 
 let shared = null; // one renderer for the whole page: browsers allow few, and each holds memory
 
@@ -43,7 +43,7 @@ export class Stage3D {
     if (!this.dots) {
       const geometry = new THREE.BufferGeometry();
       for (const name of ["position", "color"]) geometry.setAttribute(name, new THREE.Float32BufferAttribute(new Float32Array(3 * places.length), 3));
-      this.dots = new THREE.Points(geometry, new THREE.PointsMaterial({ size: 7, sizeAttenuation: false, vertexColors: true, depthTest: false, transparent: true }));
+      this.dots = new THREE.Points(geometry, material("PointsMaterial", { size: 7, sizeAttenuation: false, vertexColors: true, depthTest: false, transparent: true }));
       Object.assign(this.dots, { frustumCulled: false, renderOrder: 10 });
       const colour = new THREE.Color();
       places.forEach((_, i) => geometry.attributes.color.setXYZ(i, ...colour.set(this.colourOf(i)).toArray()));
