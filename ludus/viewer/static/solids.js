@@ -30,7 +30,7 @@ export function solid(parts) {
 }
 
 export const box = (x, y, z) => new THREE.BoxGeometry(x, y, z);
-export const ball = (r) => new THREE.SphereGeometry(r, 20, 14);
+export const ball = (r) => new THREE.SphereGeometry(r, 12, 8);
 export const tube = (top, bottom, tall, sides = 16) => new THREE.CylinderGeometry(top, bottom, tall, sides);
 
 // Many copies of a solid in one draw call.
