@@ -1,15 +1,20 @@
 """Hide-and-seek: the seeker first learns on hiders that still move at random, then both learn together.
 
 Weak hiders are the seeker's curriculum: hiders that learn from the first step are soon so rarely seen that the seeker
-takes long to find out what catching is.
+takes long to find out what catching is. Later each side also meets the other's past and the bots, which play otherwise.
 """
 
-from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
 
 
 def hide_and_seek() -> Config:
     return Config(
         game="hide_and_seek",
+        game_values={
+            # a potential: it tells the way to hiders nobody sees. Without it a seeker that sees nobody turns on the spot
+            "reward.approach": 100.0,
+            "terrains": 1024,  # with few, seekers learn the places rather than how to search
+        },
         envs=512,
         policy=PolicyConfig(
             hidden=(128, 128),
@@ -33,6 +38,7 @@ def hide_and_seek() -> Config:
             reward_scale=0.02,
             roles={"hider": {"minibatches": 16, "gae_lambda": 0.98, "learning_rate": "0:0, 0.15:0, 0.2:1e-3, 1:1e-4"}},
         ),
+        league=LeagueConfig(mix="self 30, pool 10, bot:hider 25, bot:still 10, bot:seeker 25"),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
     )

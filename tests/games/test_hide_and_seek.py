@@ -585,6 +585,29 @@ def test_each_role_earns_its_own_terms_over_an_episode():
     assert stats["hider"]["goal/lasted"] == pytest.approx(1.0, rel=1e-4) and stats["hider"]["goal/survival"] == 1.0
 
 
+def test_approach_pays_for_coming_nearer_and_takes_it_back():
+    """8 / (8 + metres) for each free hider, 1 for a caught one: only its change is earned."""
+    batch = flat(hiders=2, catch_seconds=0.05)
+    stand(batch, SEEKER, 10.5, 10.5)
+    stand(batch, HIDER, 18.5, 10.5, yaw=math.pi)
+    stand(batch, MATE, 10.5, 26.5, yaw=0.0)
+    act(batch, SEEKER)
+    gain = 8 / 12 - 8 / 16 + 8 / (8 + math.hypot(4, 16)) - 8 / 24
+    for x, expected in ((14.5, gain), (10.5, -gain)):
+        stand(batch, SEEKER, x, 10.5)
+        act(batch, SEEKER)
+        assert batch["term_approach"][0, SEEKER] == pytest.approx(expected, abs=1e-5)
+    stand(batch, SEEKER, 17.0, 10.5)
+    far = 8 / (8 + math.hypot(6.5, 16)) - 8 / 24
+    act(batch, SEEKER)
+    assert batch["caught"][0, HIDER] and batch["term_approach"][0, SEEKER] == pytest.approx(1 - 8 / 16 + far, abs=1e-5)
+    assert not batch["term_approach"][0, HIDER:].any()
+    batch["step"][...] = 10
+    stand(batch, SEEKER, 10.5, 20.5)
+    act(batch, SEEKER)
+    assert batch["term_approach"][0, SEEKER] == 0  # nothing is earned while they hide
+
+
 def test_presets_hold_the_numbers_of_their_stories():
     seeking = 240 - 36
     watching = GAME.resolve(preset="watching_pays").weights

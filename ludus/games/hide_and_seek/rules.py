@@ -25,6 +25,7 @@ FEELER, FEELER_HEIGHT = 3.0, 0.5  # how far ahead, and how high above the feet, 
 TALLEST = 16.0  # scales heights
 FASTEST, FASTEST_UP = 8.0, 20.0  # scale velocities
 FORGOTTEN = 5.0  # seconds after which "a while ago" reads as never
+HALF_NEAR = 8.0  # metres at which a hider counts as half near
 
 
 @phase(lanes="agents", writes=("held", "caught"))
@@ -106,6 +107,30 @@ def judge(
     for hider in range(seekers, agents):
         term_survived[env, hider] = 1.0 if alive[env, hider] else 0.0
         outcome[env, hider] = 1 if alive[env, hider] else -1
+
+
+def nearness(position, alive, env, seeker, seekers, agents):
+    """A potential: 0 for hiders out of the world, 1 for each at hand or caught."""
+    total = float32(0.0)
+    for hider in range(seekers, agents):
+        total += HALF_NEAR / (HALF_NEAR + distance(position, env, seeker, hider)) if alive[env, hider] else float32(1.0)
+    return total
+
+
+@phase(lanes="agents", writes=("near", "term_approach"))
+def approach(env, agent, agents, seekers, step, hide_steps, position, alive, near, term_approach):
+    """Pays for coming nearer and takes it back for falling behind, so that it sums to nothing over a round trip."""
+    if agent >= seekers:
+        return
+    now = nearness(position, alive, env, agent, seekers, agents)
+    if step[env] > hide_steps[env]:
+        term_approach[env, agent] = now - near[env, agent]
+    near[env, agent] = now
+
+
+@phase(lanes="agents", writes="near")
+def line_up(env, agent, agents, seekers, position, alive, near):
+    near[env, agent] = nearness(position, alive, env, agent, seekers, agents) if agent < seekers else float32(0.0)
 
 
 @phase(lanes="agents", writes=("held", "caught"))

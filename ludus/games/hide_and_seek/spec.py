@@ -8,10 +8,12 @@ from ludus.games.hide_and_seek.bots import forget, hider, seeker
 from ludus.games.hide_and_seek.building import build, hand_out, intend
 from ludus.games.hide_and_seek.physics import SPAWN_APART, move, spawn, turn, wake
 from ludus.games.hide_and_seek.rules import (
+    approach,
     count_again,
     hold,
     judge,
     leave,
+    line_up,
     observe_blocks,
     observe_others,
     observe_self,
@@ -108,6 +110,7 @@ GAME = Game(
         held=f32("agents"),
         caught=flag("agents"),
         found=i32(),
+        near=f32("agents"),
         # what the bots remember
         bot_goal=f32("agents", 2),
         bot_heading=f32("agents", 2),
@@ -146,6 +149,7 @@ GAME = Game(
         catch=Term("goal", 50.0, most="hiders", roles="seeker", help="for every hider caught"),
         all_caught=Term("goal", 100.0, most=1, roles="seeker"),
         none_caught=Term("goal", -10.0, most=1, roles="seeker"),
+        approach=Term("potential", 0.0, most="hiders", least="-hiders", roles="seeker", help="1 from far away up to a hider, and back"),
         hidden=Term("shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"),
         seen=Term("shaping", -0.02, most=SEEKING, roles="hider", help="each step a seeker sees it"),
         survived=Term("goal", 50.0, most=1, roles="hider"),
@@ -158,7 +162,7 @@ GAME = Game(
         lasted=Goal("share of the seeking time it was free", roles="hider"),
     ),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
-    step=[turn, intend, build, move, see, hold, leave, judge, look, observe_self, observe_others, observe_blocks],
+    step=[turn, intend, build, move, see, hold, leave, judge, approach, look, observe_self, observe_others, observe_blocks],
     reset=[
         terrain.choose_terrain,
         terrain.plan_terrain,
@@ -167,6 +171,7 @@ GAME = Game(
         hand_out,
         spawn,
         wake,
+        line_up,
         release,
         count_again,
         forget,
