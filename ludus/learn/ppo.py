@@ -28,26 +28,16 @@ from ludus.learn.advantage import explained_variance, generalised_advantages, ma
 from ludus.learn.algorithm import Evidence, Timed
 from ludus.learn.strategy_metrics import StrategyMetrics
 from ludus.policies.encoders import shaped, steps_back, stored_as
-from ludus.policies.heads import Actions, action_space
+from ludus.policies.heads import Actions, action_space, quadrature
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.policies.strategy import HISTORY
-from ludus.training.graphs import Graphs
+from ludus.training.graphs import Graphs, compiled
 
 SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
 OVERVIEW = ("explained_variance", "advantage_std", "value_mean", "return_mean", "invalid_share")
-SUMS = (
-    "policy_loss",
-    "value_loss",
-    "entropy",
-    "approx_kl",
-    "clip_fraction",
-    "grad_norm",
-    "clipped_updates",
-    "auxiliary_loss",
-    "next_keys_loss",
-    "updates",
-)
+LOSS_SUMS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "auxiliary_loss", "next_keys_loss")
+SUMS = (*LOSS_SUMS, "grad_norm", "clipped_updates", "updates")
 
 
 class RoleRollout:
@@ -121,6 +111,15 @@ class RoleRollout:
         return sum(t.numel() * t.element_size() for t in tensors)
 
 
+def decide(
+    policy: Policy, observation: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None, seen: dict[str, Tensor]
+) -> tuple[Actions, Tensor, Tensor, Tensor]:
+    """Actions of one step [1, rows], their log-probabilities, the values in units of reward, and the memory after it."""
+    output = policy(observation, state, starts, mask, seen)
+    actions = output.distribution.sample()
+    return actions, output.distribution.log_prob(actions), policy.real_value(output.value), output.state
+
+
 class Role:
     """A role's policy, optimizer, memory and rollout."""
 
@@ -167,6 +166,8 @@ class Role:
         self.gamma, self.clip, self.entropy = (torch.zeros((), device=config.device) for _ in range(3))
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
+        self.decide = compiled(decide, config)
+        quadrature(self.start.device)  # made before anything is compiled or captured
         encoder = self.policy.strategy
         self.strategy = StrategyMetrics(encoder, config.device) if encoder is not None else None
 
@@ -245,12 +246,11 @@ class Role:
             mask = r.mask[t : t + 1]
         if t % self.bptt == 0:
             r.state[t // self.bptt].copy_(self.state)
-        output = self.policy(r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
-        actions = output.distribution.sample()
-        r.log_prob[t] = output.distribution.log_prob(actions)[0]
-        r.value[t] = self.policy.real_value(output.value[0])
+        observed = (r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
+        actions, log_prob, value, state = self.decide(self.policy, *observed)
+        r.log_prob[t], r.value[t] = log_prob[0], value[0]
         r.raw[t], r.binary[t], r.choices[t] = actions.raw[0], actions.binary[0], actions.choices[0]
-        self.state.copy_(output.state)
+        self.state.copy_(state)
         if self.space.continuous:
             batch.tensor("continuous")[:, self.agents, : self.space.continuous] = torch.tanh(r.raw[t]).view(shape)
         if self.space.binary:
@@ -290,6 +290,7 @@ class PPO:
         self.bptt = config.learn.bptt or 1
         self.on_gpu = config.device == "cuda"
         self.graphs = Graphs(self.tensors) if self.on_gpu else None
+        self.loss = compiled(self.loss_terms, config)
 
     def tensors(self) -> list[Tensor]:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
@@ -422,15 +423,15 @@ class PPO:
 
         values = torch.cat([role.sums, role.overview]).tolist()
         out = dict(zip([*SUMS, *OVERVIEW], values, strict=True))
-        updates = max(1.0, out.pop("updates"))
+        updates = out.pop("updates")
+        used = {"auxiliary_loss": bool(c.auxiliary), "next_keys_loss": bool(c.next_keys)}
         for name in SUMS[:-1]:
-            out[name] /= updates
-        if not c.auxiliary:
-            del out["auxiliary_loss"]
-        if not c.next_keys:
-            del out["next_keys_loss"]
-        out |= {"lr": rates[0], "epochs_run": float(epochs), "entropy_share": out["entropy"] / max(1e-9, role.space.max_entropy)}
-        return out
+            mean = out.pop(name) / max(1.0, updates)
+            if updates and used.get(name, True):
+                out[name] = mean
+        if updates:
+            out["entropy_share"] = out["entropy"] / max(1e-9, role.space.max_entropy)
+        return out | {"lr": rates[0], "epochs_run": float(epochs)}
 
     @torch.no_grad()
     def prepare(self, role: Role) -> None:
@@ -485,8 +486,10 @@ class PPO:
             role.optimizer.zero_grad()
             total = data["valid"][:, minibatch].sum().float()
             for indices in minibatch.tensor_split(c.accumulate):
-                part = {name: x[:, indices] for name, x in data.items()}
-                self.loss(role, part, total, self.seen(role, indices)).backward()
+                loss, sums = self.loss(role, data, indices, total, self.seen(role, indices))
+                loss.backward()
+                role.sums[: len(LOSS_SUMS)] += sums
+                role.pass_kl += sums[LOSS_SUMS.index("approx_kl")] / c.minibatches
             self.update(role, total)
 
     def update(self, role: Role, total: Tensor) -> None:
@@ -510,9 +513,15 @@ class PPO:
         steps = torch.arange(self.bptt, device=chunks.device).unsqueeze(1)
         return role.rollout.stacks(chunks // rows * self.bptt + steps, (chunks % rows).expand(self.bptt, -1))
 
-    def loss(self, role: Role, part: dict[str, Tensor], total: Tensor, seen: dict[str, Tensor] | None = None) -> Tensor:
-        """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other."""
+    def loss_terms(
+        self, role: Role, data: dict[str, Tensor], indices: Tensor, total: Tensor, seen: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other.
+
+        Returns also what it is made of, in the order of LOSS_SUMS.
+        """
         c, clip = role.config, role.clip
+        part = {name: x[:, indices] for name, x in data.items()}
         inputs = (part["observation"], part["state"][0], part["starts"], part.get("mask"), seen)
         with self.precision():
             if c.recompute_activations:
@@ -555,11 +564,7 @@ class PPO:
         with torch.no_grad():
             kl = mean(ratio - 1 - log_ratio)  # unbiased, never negative (Schulman's k3)
             cut = mean((ratio - 1).abs() > clip)
-            role.sums[:5] += torch.stack([policy_loss, value_loss, entropy, kl, cut])
-            role.sums[SUMS.index("auxiliary_loss")] += auxiliary
-            role.sums[SUMS.index("next_keys_loss")] += keys
-            role.pass_kl += kl / c.minibatches
-        return loss
+        return loss, torch.stack([policy_loss, value_loss, entropy, kl, cut, auxiliary, keys]).detach()
 
     def prediction_loss(self, role: Role, features: Tensor, part: dict[str, Tensor], weight: Tensor) -> Tensor:
         """Predict the next observation of the chunk where it belongs to the same episode."""

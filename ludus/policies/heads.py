@@ -7,7 +7,6 @@ inverse of tanh would have lost it.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,15 +21,20 @@ LOG_STD_LIMITS = (-5.0, 2.0)
 LOG_2PI = math.log(2 * math.pi)
 
 
-@functools.cache
+_QUADRATURE: dict[str, tuple[Tensor, Tensor]] = {}
+
+
 def quadrature(device: torch.device) -> tuple[Tensor, Tensor]:
     """Gauss-Hermite points and weights for the standard normal distribution.
 
     The entropy of the squash has no closed form; 8 points give it to 1e-3 up to a deviation of 1.
     """
-    roots, shares = np.polynomial.hermite.hermgauss(8)
-    points, weights = roots * math.sqrt(2), shares / math.sqrt(math.pi)
-    return torch.tensor(points, dtype=torch.float32, device=device), torch.tensor(weights, dtype=torch.float32, device=device)
+    if device.type not in _QUADRATURE:
+        roots, shares = np.polynomial.hermite.hermgauss(8)
+        pair = np.stack([roots * math.sqrt(2), shares / math.sqrt(math.pi)])
+        points, weights = torch.tensor(pair, dtype=torch.float32, device=device)
+        _QUADRATURE[device.type] = points, weights
+    return _QUADRATURE[device.type]
 
 
 class Actions(NamedTuple):

@@ -44,6 +44,27 @@ class LSTM(nn.Module):
         return outputs, torch.cat([outputs[-1], cell], -1)
 
 
+def step(pre: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """One step from the gates before their activation and the cells before it: gates, cells, squashed cells, outputs."""
+    pre = pre.to(cells.dtype)
+    size = cells.shape[-1]
+    inner, g = pre[:, : 3 * size].sigmoid(), pre[:, 3 * size :].tanh()
+    i, f, o = inner.chunk(3, -1)
+    after = f * cells + i * g
+    squashed = after.tanh()
+    return torch.cat([inner, g], -1), after, squashed, o * squashed
+
+
+def step_back(
+    d_output: Tensor, d_after: Tensor, gates: Tensor, cells: Tensor, squashed: Tensor, keep: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of `step`: of the gates before their activation, and of the cells that came in."""
+    i, f, o, g = gates.chunk(4, -1)
+    d_after = d_after + d_output * o * (1.0 - squashed * squashed)
+    d_i, d_f, d_o = d_after * g * i * (1.0 - i), d_after * cells * f * (1.0 - f), d_output * squashed * o * (1.0 - o)
+    return torch.cat([d_i, d_f, d_o, d_after * i * (1.0 - g * g)], -1), d_after * f * keep
+
+
 class _Recurrence(torch.autograd.Function):
     """The recurrent part, with its backward pass written out: a third of the operations that autograd would record.
 
@@ -55,50 +76,36 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any, from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
     ) -> tuple[Tensor, Tensor]:
-        steps, rows, size = from_input.shape[0], from_input.shape[1], cell.shape[1]
         transposed = weight.t().to(from_input.dtype)
-        gates = cell.new_empty(steps, rows, 4 * size)
-        before, cells, squashed, outputs = (cell.new_empty(steps, rows, size) for _ in range(4))
-        for t in range(steps):
-            torch.mul(hidden, keep[t], out=before[t])
-            torch.mul(cell, keep[t], out=cells[t])
-            gate = gates[t]
-            gate.copy_(torch.addmm(from_input[t], before[t].to(from_input.dtype), transposed))
-            gate[:, : 3 * size].sigmoid_()
-            gate[:, 3 * size :].tanh_()
-            i, f, o, g = gate.chunk(4, -1)
-            cell = torch.addcmul(f * cells[t], i, g)
-            torch.tanh(cell, out=squashed[t])
-            torch.mul(o, squashed[t], out=outputs[t])
-            hidden = outputs[t]
-        ctx.save_for_backward(gates, before, cells, squashed, keep, weight)
+        before, cells, gates, squashed, outputs = [], [], [], [], []
+        for t in range(len(from_input)):
+            before.append(hidden * keep[t])
+            cells.append(cell * keep[t])
+            pre = torch.addmm(from_input[t], before[t].to(from_input.dtype), transposed)
+            gate, cell, squash, hidden = step(pre, cells[t])
+            gates.append(gate)
+            squashed.append(squash)
+            outputs.append(hidden)
+        ctx.save_for_backward(weight, keep, *before, *cells, *gates, *squashed)
         ctx.dtype = from_input.dtype
-        return outputs, cell
+        return torch.stack(outputs), cell
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         d_outputs, d_cell = gradients
-        gates, before, cells, squashed, keep, weight = ctx.saved_tensors
-        size = squashed.shape[-1]
+        weight, keep, *kept = ctx.saved_tensors
+        steps = len(keep)
+        before, cells, gates, squashed = (kept[i * steps : (i + 1) * steps] for i in range(4))
         matrix = weight.to(ctx.dtype)
-        d_gates = torch.empty_like(gates)
-        d_hidden = torch.zeros_like(squashed[0])
-        for t in reversed(range(len(gates))):
-            i, f, o, g = gates[t].chunk(4, -1)
-            d_i, d_f, d_o, d_g = d_gates[t].chunk(4, -1)
-            d_hidden = d_hidden + d_outputs[t]
-            torch.mul(d_hidden, squashed[t], out=d_o)
-            d_cell = torch.addcmul(d_cell, d_hidden * o, 1.0 - squashed[t] * squashed[t])
-            torch.mul(d_cell, g, out=d_i)
-            torch.mul(d_cell, cells[t], out=d_f)
-            torch.mul(d_cell * i, 1.0 - g * g, out=d_g)
-            inner = gates[t, :, : 3 * size]
-            d_gates[t, :, : 3 * size] *= inner * (1.0 - inner)
-            d_hidden = (d_gates[t].to(ctx.dtype) @ matrix).to(d_cell.dtype) * keep[t]
-            d_cell = d_cell * f * keep[t]
-        flat = d_gates.flatten(0, 1).to(ctx.dtype)
-        d_weight = (flat.t() @ before.flatten(0, 1).to(ctx.dtype)).to(weight.dtype)
-        return d_gates.to(ctx.dtype), d_weight, d_hidden, d_cell, None
+        d_gates: list[Tensor] = [d_cell] * steps
+        d_hidden = torch.zeros_like(d_cell)
+        for t in reversed(range(steps)):
+            d_gate, d_cell = step_back(d_hidden + d_outputs[t], d_cell, gates[t], cells[t], squashed[t], keep[t])
+            d_gates[t] = d_gate.to(ctx.dtype)
+            d_hidden = (d_gates[t] @ matrix).to(d_cell.dtype) * keep[t]
+        d_input = torch.stack(d_gates)
+        d_weight = (d_input.flatten(0, 1).t() @ torch.cat(before).to(ctx.dtype)).to(weight.dtype)
+        return d_input, d_weight, d_hidden, d_cell, None
 
 
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)

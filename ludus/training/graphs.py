@@ -1,4 +1,6 @@
-"""CUDA graphs: a part of an iteration is captured once and replayed from then on, without the cost of launching it.
+"""What makes a part of an iteration fast on CUDA: fused kernels, and graphs of them.
+
+CUDA graphs: a part of an iteration is captured once and replayed from then on, without the cost of launching it.
 
 Capturing needs a few warm-up runs, which must leave no trace: everything they could change is put back, and so is the
 state of torch's generator, so that a run that captures later (after a resume) draws the same numbers.
@@ -7,12 +9,28 @@ state of torch's generator, so that a run that captures later (after a resume) d
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
+from ludus.config import Config
+
 WARM_UP = 2
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function, config: Config) -> Function:
+    """The function with its many small kernels fused by torch's compiler, where the config asks for it."""
+    if not config.train.compile:
+        return function
+    import torch._inductor.config as inductor
+
+    inductor.fallback_random = True  # the numbers an uncompiled run draws
+    if hasattr(inductor, "deterministic"):
+        inductor.deterministic = True  # kernels are chosen by rule, not by timing: the same in every process
+    return cast(Function, torch.compile(function, dynamic=False))
 
 
 class Graphs:

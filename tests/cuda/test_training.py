@@ -50,6 +50,24 @@ def test_the_same_seed_gives_the_same_weights_and_resume_is_exact(tmp_path, memo
     assert all(torch.equal(x, weights(a)[n]) for n, x in before.items())
 
 
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_compiled_kernels_compute_the_same(memory):
+    """One iteration in float32 from the same numbers: fused kernels may round otherwise, nothing more."""
+    from contextlib import nullcontext
+
+    after = []
+    for fused in (False, True):
+        train = TrainConfig(total_agent_steps=40_000, threads=1, dtype="float32", compile=fused)
+        c = resolve(config(memory, train=train))
+        torch.manual_seed(0)
+        ppo = PPO(make_batch(c, c.envs, 0), c)
+        torch.manual_seed(1)
+        ppo.collect(lambda phase: nullcontext())
+        ppo.learn(0.0)
+        after.append([p.detach().clone() for role in ppo.roles.values() for p in role.parameters])
+    assert all(torch.allclose(a, b, atol=2e-3) for a, b in zip(*after, strict=True))
+
+
 def test_graphs_change_nothing(monkeypatch):
     """The first iterations with graphs and without are the same, bit for bit."""
     from contextlib import nullcontext

@@ -74,6 +74,11 @@ def test_the_memory_is_fresh_exactly_at_episode_starts():
     assert starts >= 6
 
 
+def loss_of_everything(ppo, role, data):
+    valid = data["valid"]
+    return ppo.loss(role, data, torch.arange(valid.shape[1]), valid.sum().float(), {})[0]
+
+
 def gradients(ppo, role, bptt):
     """Of the loss over the whole rollout, cut into chunks of `bptt` steps (a multiple of those that were stored)."""
     r, stored = role.rollout, role.rollout.state
@@ -83,7 +88,7 @@ def gradients(ppo, role, bptt):
     torch.add(r.advantage, r.value[:-1], out=r.target)
     r.state, ppo.bptt = stored[:: bptt // role.bptt], bptt
     data = ppo.chunks(role)
-    ppo.loss(role, data, data["valid"].sum().float()).backward()
+    loss_of_everything(ppo, role, data).backward()
     r.state = stored
     return {n: p.grad.clone() for n, p in role.policy.named_parameters() if p.grad is not None}
 
@@ -233,6 +238,6 @@ def test_recomputed_activations_give_the_same_gradients(memory):
         role.set_schedules(0.0)
         ppo.prepare(role)
         data = ppo.chunks(role)
-        ppo.loss(role, data, data["valid"].sum().float()).backward()
+        loss_of_everything(ppo, role, data).backward()
         gradients.append([p.grad.clone() for p in role.parameters])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
