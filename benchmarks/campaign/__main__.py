@@ -1,16 +1,21 @@
-"""python -m benchmarks.campaign run [NAME …] | table [NAME …]
+"""python -m benchmarks.campaign run [NAME …] [--jobs N] | table [NAME …]
 
 `run` works through the queue: it skips results that are there, resumes runs that were interrupted, and writes one result
-file per experiment and seed. `table` prints what is finished, with 95% bootstrap intervals over seeds.
+file per experiment and seed. With `--jobs`, several runs at a time, each on cores of its own (two for an experiment on the
+CPU, one for one on a GPU), so that a large machine gives what two cores give. `table` prints what is finished, with 95%
+bootstrap intervals over seeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import queue
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,16 +27,22 @@ from benchmarks.campaign.experiments import EXPERIMENTS, Experiment
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 RUNS = Path("runs") / "campaign"
+CORES = {"cpu": 2, "cuda": 1}  # of one run, where several run at a time
+
+Cores = frozenset[int] | None
+Job = tuple[str, int]
 
 
-def ludus(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "ludus", *arguments], stdout=subprocess.PIPE, text=True)
+def ludus(*arguments: str, cores: Cores = None) -> str:
+    """What a ludus command prints, run on these cores alone."""
+    pin = (lambda: os.sched_setaffinity(0, cores)) if cores else None
+    done = subprocess.run([sys.executable, "-m", "ludus", *arguments], stdout=subprocess.PIPE, text=True, preexec_fn=pin)
     if done.returncode:
         raise RuntimeError(f"failed with status {done.returncode}: ludus {' '.join(arguments)}")
     return done.stdout
 
 
-def run_one(name: str, experiment: Experiment, seed: int) -> None:
+def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -> None:
     result_path = RESULTS / name / f"{seed}.json"
     folder = RUNS / name / str(seed)
     command = ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options]
@@ -41,21 +52,22 @@ def run_one(name: str, experiment: Experiment, seed: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # the experiment was changed since
     print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
     if (folder / "config.json").exists():
-        summary = json.loads(ludus("resume", str(folder), "--json"))
+        summary = json.loads(ludus("resume", str(folder), "--json", cores=cores))
     else:
         shutil.rmtree(folder, ignore_errors=True)
-        summary = json.loads(ludus(*command, "--run", str(folder), "--json"))
+        summary = json.loads(ludus(*command, "--run", str(folder), "--json", cores=cores))
     evaluations = {}
     for e in experiment.evaluations:
         arguments = ["eval", str(folder), "--against", e.against, "--episodes", str(e.episodes), *e.options, "--json"]
         evaluations[e.name] = {
-            "value": json.loads(ludus(*arguments))["metrics"][e.metric],
+            "value": json.loads(ludus(*arguments, cores=cores))["metrics"][e.metric],
             "metric": e.metric,
             "command": " ".join(["ludus", *arguments]),
         }
     result = {
         "experiment": name, "seed": seed, "command": " ".join(["ludus", *command]), "evaluations": evaluations,
         "agent_steps": summary["agent_steps"], "seconds": summary["seconds"],
+        "cores": len(cores or os.sched_getaffinity(0)), "device": experiment.device,
     }  # fmt: skip
     result_path.parent.mkdir(parents=True, exist_ok=True)
     partial = result_path.with_suffix(".partial")
@@ -116,6 +128,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("names", nargs="*", help="experiments or tags (default: all on the CPU)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
     options = parser.parse_args()
     chosen = [n for n, e in EXPERIMENTS.items() if not options.names or n in options.names or set(e.tags) & set(options.names)]
     unknown = [n for n in options.names if n not in EXPERIMENTS and not any(n in e.tags for e in EXPERIMENTS.values())]
@@ -124,13 +137,53 @@ def main() -> None:
     if options.what == "table":
         print(table(chosen))
         return
-    queue = [(name, seed) for seed in range(3) for name in chosen if seed in EXPERIMENTS[name].seeds]
-    for name, seed in queue:
-        if options.names or EXPERIMENTS[name].device == "cpu":
+    jobs = [(name, seed) for seed in range(3) for name in chosen if seed in EXPERIMENTS[name].seeds]
+    jobs = [(name, seed) for name, seed in jobs if options.names or EXPERIMENTS[name].device == "cpu"]
+    if options.jobs == 1:
+        for job in jobs:
+            attempt(job)
+    else:
+        side_by_side(jobs, options.jobs)
+
+
+def attempt(job: Job, cores: Cores = None) -> None:
+    name, seed = job
+    try:
+        run_one(name, EXPERIMENTS[name], seed, cores)
+    except RuntimeError as error:
+        print(f"{name} seed {seed} {error}", flush=True)
+
+
+def side_by_side(jobs: list[Job], at_once: int) -> None:
+    """Several runs at a time; a run starts when there are free cores for it."""
+    waiting: queue.Queue[Job] = queue.Queue()
+    for job in jobs:
+        waiting.put(job)
+    free, changed = sorted(os.sched_getaffinity(0)), threading.Condition()
+
+    def work() -> None:
+        while True:
             try:
-                run_one(name, EXPERIMENTS[name], seed)
-            except RuntimeError as error:
-                print(f"{name} seed {seed} {error}", flush=True)
+                job = waiting.get_nowait()
+            except queue.Empty:
+                return
+            need = min(CORES[EXPERIMENTS[job[0]].device], os.cpu_count() or 1)
+            with changed:
+                while len(free) < need:
+                    changed.wait()
+                mine = [free.pop() for _ in range(need)]
+            try:
+                attempt(job, frozenset(mine))
+            finally:
+                with changed:
+                    free.extend(mine)
+                    changed.notify_all()
+
+    threads = [threading.Thread(target=work) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 if __name__ == "__main__":
