@@ -48,6 +48,7 @@ class BisectRuns:
 def main(arguments: list[str]) -> int:
     options = parse(BisectRuns, arguments, "doctor bisect", "ludus doctor bisect runs/works runs/fails --seeds 3 --jobs 2")
     from ludus.commands.doctor_compare import game_differences
+    from ludus.config import unflatten
     from ludus.doctor.compare import compare, seeds_of
     from ludus.doctor.trials import Trials
     from ludus.examine.launch import Launcher
@@ -59,6 +60,7 @@ def main(arguments: list[str]) -> int:
     comparison = compare(good, bad, game_differences(str(good), str(bad)))
     metric = options.metric or _metric(comparison)
     settings = _settings(good, options.agent_steps), _settings(bad, options.agent_steps)
+    unflatten(settings[0])  # a run of an older version may have settings that are gone
     differences = bisectable(comparison)
     root = Path(options.run) if options.run else Path("runs") / f"bisect-{good.name}-{bad.name}"
     _remember(root, {"good": settings[0], "bad": settings[1]})
@@ -106,7 +108,11 @@ def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
     shared = {"train.threads": 1, "train.total_agent_steps": int(budget), "train.total_seconds": None}
     quiet = {"log.tensorboard": False, "log.wandb": None, "log.replay_every": 0, "log.diagnostics_every": 0}
     seconds = {"eval.every_seconds": None, "eval.every_agent_steps": None, "eval.greedy": False}
-    return {**values, **shared, **quiet, **seconds, "checkpoint.best_metric": None}
+    plain = {
+        "checkpoint.best_metric": None,
+        "doctor.on_critical": "warn",
+    }  # a trial ends when its budget is spent, however bad it is
+    return {**values, **shared, **quiet, **seconds, **plain}
 
 
 def _remember(root: Path, settings: dict[str, Any]) -> None:

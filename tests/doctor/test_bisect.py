@@ -214,21 +214,18 @@ def test_what_cannot_be_bisected_is_refused(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_on_real_runs_one_of_five_settings_is_named(tmp_path, capsys):
-    """Two short runs of a probe env that differ in five settings; a learning rate of 0 breaks learning."""
+    """Two short runs of a probe env that differ in five settings; with a learning rate next to 0 nothing is learned."""
     import ludus
 
-    base = {"game": "gym:ludus.examine.probes:ProbeMatch-v0", "total_agent_steps": 6_000, "threads": 1, "run": None}
-    changes = {
-        "learn.learning_rate": 1e-7, "learn.epochs": 5, "learn.gae_lambda": 0.9, "policy.activation": "relu", "learn.value_weight": 0.7,
-    }  # fmt: skip
-    for name, extra in (("good", {}), ("bad", changes)):
-        ludus.train(base["game"], run=tmp_path / name, quiet=True, **{"total_agent_steps": 6_000, "threads": 1, **extra})
-    status, out, _ = command(capsys, tmp_path / "good", tmp_path / "bad", "--seeds", "2", "--run", tmp_path / "trials", "--json")
+    harmless = {"learn.epochs": 5, "learn.gae_lambda": 0.9, "policy.activation": "relu", "learn.value_weight": 0.7}
+    for name, changes in (("good", {}), ("bad", {"learn.learning_rate": 1e-7, **harmless})):
+        settings = {"train.total_agent_steps": 6_000, "train.threads": 1, "envs": 8, **changes}
+        ludus.train("gym:ludus.examine.probes:ProbeMatch-v0", run=tmp_path / name, quiet=True, **settings)
+    arguments = (tmp_path / "good", tmp_path / "bad", "--seeds", "2", "--run", tmp_path / "trials", "--json")
+    status, out, _ = command(capsys, *arguments)
     told = json.loads(out)
     assert status == 0 and [c["keys"] for c in told["causes"]] == [["learn.learning_rate"]] and len(told["differences"]) == 5
-    again = json.loads(
-        command(capsys, tmp_path / "good", tmp_path / "bad", "--seeds", "2", "--run", tmp_path / "trials", "--json")[1]
-    )
+    again = json.loads(command(capsys, *arguments)[1])
     assert again["causes"] == told["causes"] and again["cost"] == told["cost"]
 
 
