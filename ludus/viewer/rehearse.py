@@ -7,7 +7,7 @@ The recorded rewards tell whether that is what happened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ ACTIONS = {"continuous": np.float32, "binary": np.int8, "choices": np.int32}
 class Script:
     """A replay file that was checked against its game: who acted how, from which start."""
 
-    def __init__(self, replay: Replay, shows: Shows) -> None:
+    def __init__(self, replay: Replay, shows: Shows, make: Callable[[Show, Mapping[str, float]], Batch] | None = None) -> None:
+        """`make` gives the batch it is played in: one that nobody else uses, or a new one."""
         self.where = replay.path.name
         header = replay.header
         self.source = self._text(header, "source", str(header.get("game")))
@@ -36,7 +37,7 @@ class Script:
         self.step = header["step"] if isinstance(header.get("step"), int) and 0 <= header["step"] < 2**53 else None
         self.overrides = self._overrides(header)
         self.fingerprint = header.get("fingerprint")
-        self.batch = self._batch()
+        self.batch = self._batch(make or make_batch)
         self._check_tensors(replay)
 
     def _fault(self, what: str) -> LudusError:
@@ -57,7 +58,7 @@ class Script:
             values |= {prefix + name: value for name, value in table.items()}
         return values
 
-    def _batch(self) -> Batch:
+    def _batch(self, make: Callable[[Show, Mapping[str, float]], Batch]) -> Batch:
         from ludus.sim.layout import Layout
 
         settings = self.show.game.resolve(self.overrides)
@@ -65,7 +66,7 @@ class Script:
         need = sum(int(np.prod(layout.shape(n, 1), dtype=float)) * np.dtype(f.dtype).itemsize for n, f in layout.arrays.items())
         if need > MOST_STATE:
             raise self._fault(f"its sizes need {need / 2**20:,.0f} MB, more than the {MOST_STATE // 2**20} MB a replay may")
-        return make_batch(self.show, self.overrides)
+        return make(self.show, self.overrides)
 
     def _check_tensors(self, replay: Replay) -> None:
         tensors, layout = replay.tensors, self.batch.layout

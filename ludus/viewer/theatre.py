@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from ludus.errors import LudusError
+from ludus.sim import Batch
 from ludus.training.replay import Replay
 from ludus.training.run import Run
 from ludus.viewer.film import Film
 from ludus.viewer.library import Library
 from ludus.viewer.rehearse import Script, make_batch
 from ludus.viewer.session import Session, seat_bots, take_over
-from ludus.viewer.shows import Shows
+from ludus.viewer.shows import Show, Shows
 
 KEPT = 4  # films in memory
 
@@ -24,6 +26,7 @@ class Theatre:
     def __init__(self, library: Library, shows: Shows) -> None:
         self.library, self.shows = library, shows
         self._films: OrderedDict[tuple[str, str, float], Film] = OrderedDict()
+        self._batches: OrderedDict[str, Batch] = OrderedDict()
         self._lock = threading.Lock()  # one simulation is made at a time: compiling twice at once costs twice
 
     # -- replays -------------------------------------------------------------------------------------------------------
@@ -33,13 +36,22 @@ class Theatre:
         key = (run, file, path.stat().st_mtime)
         with self._lock:
             if key not in self._films:
-                script = Script(Replay(path), self.shows)
+                script = Script(Replay(path), self.shows, self._batch)
                 policies, note = self.policies_near(self.library.run(run), script)
                 self._films[key] = script.film(policies, note)
                 while len(self._films) > KEPT:
                     self._films.popitem(last=False)
             self._films.move_to_end(key)
             return self._films[key]
+
+    def _batch(self, show: Show, overrides: Mapping[str, float]) -> Batch:
+        """Replays of the same game and settings share one batch: making it takes longer than playing them."""
+        key = json.dumps([show.source, overrides], sort_keys=True)
+        if key not in self._batches:
+            self._batches[key] = make_batch(show, overrides)
+            while len(self._batches) > KEPT:
+                self._batches.popitem(last=False)
+        return self._batches[key]
 
     def policies_near(self, run: Run, script: Script) -> tuple[dict[str, Any] | None, str]:
         """The policies of the checkpoint nearest to when a replay was recorded; a run without any has none."""

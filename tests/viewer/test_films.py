@@ -53,6 +53,15 @@ def test_every_game_plays_again_as_it_was_recorded(root, theatre, game):
     assert header["playable"] and header["controls"]
 
 
+def test_films_do_not_depend_on_what_was_shown_before(root, shows):
+    """Replays of the same settings share one env."""
+    theatre, name = Theatre(Library(root), shows), replay_of(root, "arena").name
+    first = theatre.film("shelf", name).message()
+    theatre._films.clear()
+    theatre.film("shelf", replay_of(root, "pursuit").name)
+    assert theatre.film("shelf", name).message() == first
+
+
 def test_what_one_agent_sees_comes_apart(root, theatre):
     film = theatre.film("shelf", replay_of(root, "hide_and_seek").name)
     _, seen = unpack(film.seen_message(1))
