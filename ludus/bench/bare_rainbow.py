@@ -21,7 +21,7 @@ class BareRainbow:
         self.policy = copy.deepcopy(role.policy).train()
         self.target = copy.deepcopy(role.target)
         self.parameters = list(self.policy.online.parameters())
-        self.optimizer = torch.optim.AdamW(self.parameters, fused=True)
+        self.optimizer = torch.optim.AdamW(self.parameters, fused=True, capturable=role.replay.head.is_cuda)
         self.updates = round(role.updates_per_iteration)
         self.device = role.replay.head.device
         self.acting, self.acting_seen = self._data(self.rows)

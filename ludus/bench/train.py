@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from ludus.bench import limits
 from ludus.bench.bare_rainbow import BareRainbow
 from ludus.config import Config
 from ludus.learn.ppo import PPO
@@ -42,6 +45,7 @@ def measure(config: Config, seconds: float) -> dict[str, Any]:
         return {
             "agent_steps_per_s": (trainer.progress.agent_steps - steps) / elapsed,
             "phases": {name: value / total for name, value in phases.items()},
+            "seconds": elapsed / iterations,
             "trainer": trainer,
         }
 
@@ -50,7 +54,7 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
     """One iteration with its log line; returns seconds by phase."""
     record = trainer.iterate()
     with trainer.clock("log"):
-        seconds = dict(trainer.clock.seconds)
+        seconds = trainer.clock.read()
         line = trainer.line(record)
         start = time.perf_counter()
         trainer.run.append_json("metrics.jsonl", line)
@@ -59,8 +63,8 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
     return {**seconds, "log": seconds.get("log", 0.0) + time.perf_counter() - start}
 
 
-def bound(trainer: Trainer, seconds: float) -> float:
-    """Agent-steps per second of the bare loop, all rows valid."""
+def bound(trainer: Trainer, seconds: float) -> Bound:
+    """The bare loop, all rows valid; on CUDA as a graph, like the trainer's iteration."""
     algorithm = trainer.algorithm
     assert isinstance(algorithm, PPO | Rainbow)
     work: list[_BareRole | BareRainbow] = (
@@ -70,18 +74,60 @@ def bound(trainer: Trainer, seconds: float) -> float:
     )
     rows = sum(w.rows for w in work) * algorithm.rollout_steps
 
-    def iteration() -> float:
-        start = time.perf_counter()
+    def bare() -> None:
         for w in work:
             w.run(algorithm.precision)
-        return time.perf_counter() - start
 
+    counted = limits.count(bare)
+    on_gpu = trainer.config.device == "cuda"
+    iteration = captured(bare) if on_gpu else bare
     iteration()
-    times: list[float] = []
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < seconds or len(times) < 3:
-        times.append(iteration())
-    return rows / (sum(times) / len(times))
+    begin, iterations = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds or iterations < 3:
+        iteration()
+        if on_gpu:
+            torch.cuda.synchronize()
+        iterations += 1
+    return Bound(rows * iterations / (time.perf_counter() - begin), rows, counted)
+
+
+def captured(work: Callable[[], None]) -> Callable[[], None]:
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+def simulating(trainer: Trainer, seconds: float) -> float:
+    """Seconds that the simulator alone takes of an iteration on CUDA, where it is a part of one graph."""
+    steps = trainer.algorithm.rollout_steps
+
+    def work() -> None:
+        for _ in range(steps):
+            trainer.batch.step()
+
+    iteration = captured(work)
+    begin, iterations = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds or iterations < 3:
+        iteration()
+        torch.cuda.synchronize()
+        iterations += 1
+    return (time.perf_counter() - begin) / iterations
+
+
+@dataclass(frozen=True)
+class Bound:
+    agent_steps_per_s: float
+    agent_steps: int
+    """Of one iteration."""
+    work: limits.Work
+    """Of one iteration."""
 
 
 class _BareRole:
@@ -92,7 +138,7 @@ class _BareRole:
         self.length = config.learn.bptt or 1
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
         self.policy = Policy(role.batch.layout.observation, role.space, config.policy, role.policy.seen).to(config.device)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True)
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True, capturable=config.device == "cuda")
         entries = self.policy.inputs
         chunks = self.steps // self.length * self.rows
         self.acting = torch.randn(1, self.rows, entries, device=config.device)

@@ -31,7 +31,11 @@ def main(arguments: list[str]) -> int:
         raise LudusError(f"--seconds {own.seconds} measures nothing: use more than 0")
     recipe = load_recipe(own.recipe)
     config, _, options = parse_config(recipe, rest, "bench train", EXAMPLE, SUMMARY)
-    from ludus.bench.train import bound, measure
+    import torch
+
+    from ludus.bench import limits
+    from ludus.bench.train import bound, measure, simulating
+    from ludus.training import devices
     from ludus.training.start import prepare
 
     if config.train.total_seconds is None:
@@ -40,7 +44,12 @@ def main(arguments: list[str]) -> int:
         raise LudusError("bench train keeps no run: leave --run and --init-from out")
     config, _ = prepare(config)
     ours = measure(config, own.seconds)
+    memory = devices.memory(config.device)
+    if config.device == "cuda":  # acting and simulating are one graph there
+        share = simulating(ours["trainer"], own.seconds) / ours["seconds"]
+        ours["phases"] |= {"simulate": share, "act": ours["phases"].pop("rollout") - share}
     limit = bound(ours["trainer"], own.seconds)
+    asked = limits.shares(limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype)))
     result = {
         "recipe": own.recipe,
         "device": config.device,
@@ -48,7 +57,9 @@ def main(arguments: list[str]) -> int:
         "threads": config.train.threads,
         "agent_steps_per_s": ours["agent_steps_per_s"],
         "phases": ours["phases"],
-        "bound": {"agent_steps_per_s": limit, "share": ours["agent_steps_per_s"] / limit},
+        "bound": {"agent_steps_per_s": limit.agent_steps_per_s, "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s},
+        "limits": asked,
+        "memory": memory,
         "peers": {},
         "ratio": {},
     }
@@ -65,7 +76,13 @@ def main(arguments: list[str]) -> int:
             f"{own.recipe} on {config.device} ({config.train.dtype}, {config.train.threads} threads): {ours['agent_steps_per_s']:,.0f} agent-steps/s"
         )
         print("  time   " + "  ".join(f"{name} {share:.1%}" for name, share in ours["phases"].items()))
-        print(f"  bound  {limit:,.0f} (bare torch): {result['bound']['share']:.0%} of it")
+        print(f"  bound  {limit.agent_steps_per_s:,.0f} (bare torch): {result['bound']['share']:.0%} of it")
+        matrix, bandwidth = asked["matrix"], asked["bandwidth"]
+        print(
+            f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix operations/s, "
+            f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused operations)"
+        )
+        print("  memory " + "  ".join(f"{name.partition('/')[2]} {value:,.0f}" for name, value in memory.items()))
         for name, ratio in result["ratio"].items():
             print(f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} times as fast")
     return 0

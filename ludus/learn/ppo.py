@@ -49,11 +49,12 @@ class RoleRollout:
 
     def __init__(self, steps: int, bptt: int, rows: int, policy: Policy, mask: int, device: str, opponent_keys: int = 0) -> None:
         entries, space, state_size = policy.inputs, policy.space, policy.state_size
+        half = device != "cpu"
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(*shape, dtype=dtype, device=device)
 
-        self.observation = zeros(steps + 1, rows, entries, dtype=torch.float16 if device == "cuda" else torch.float32)
+        self.observation = zeros(steps + 1, rows, entries, dtype=torch.float16 if half else torch.float32)
         self.mask = zeros(steps + 1, rows, mask, dtype=torch.bool)
         self.raw = zeros(steps, rows, space.continuous)
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)

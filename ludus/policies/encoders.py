@@ -94,7 +94,7 @@ def stored_as(part: Part, device: Any) -> torch.dtype:
     """Bytes, but histories are numbers: on CUDA in half precision, as observations are."""
     if not isinstance(part, History):
         return torch.uint8
-    return torch.float16 if torch.device(device).type == "cuda" else torch.float32
+    return torch.float32 if torch.device(device).type == "cpu" else torch.float16
 
 
 def make_encoders(seen: Mapping[str, Part], units: int, strategy: StrategyConfig) -> nn.ModuleDict:

@@ -24,7 +24,7 @@ from ludus.learn.algorithm import make_algorithm
 from ludus.training import checkpoint, devices
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
-from ludus.training.metrics import Clock, Window
+from ludus.training.metrics import Window, device_clock
 from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
@@ -77,7 +77,7 @@ class Trainer:
                 self.stages = Stages(config.curriculum.stages, self.league, self.batch)
         self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
         self.progress = Progress()
-        self.clock, self.window, self.cpu = Clock(), Window(), Window()
+        self.clock, self.window, self.cpu = device_clock(config.device), Window(), Window()
         self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
         self.doctor = RunDoctor(run, config, self.batch.layout)
         self.stop_requested = False

@@ -22,6 +22,7 @@ from ludus.sim.program import controllers
 from ludus.training import devices, sinks
 from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
+from ludus.training.memory import check_memory
 from ludus.training.run import Run, write_atomically
 from ludus.training.sources import find_game, layout_of, role_rows, values_at
 
@@ -34,6 +35,8 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     sinks.require(config.log)
     check(config, role_rows(config))
     check_names(config)
+    if config.device == "cuda":
+        check_memory(config)
     if config.train.threads is None:
         config.train.threads = devices.choose_threads(config)
     derived = {name: "derived" for name, value in flatten(config).items() if asked.get(name) is None and value is not None}

@@ -1,0 +1,60 @@
+"""What a run needs of a GPU's memory, counted before anything is allocated."""
+
+from __future__ import annotations
+
+import torch
+
+from ludus.config import Config
+from ludus.errors import LudusError
+from ludus.learn.ppo import RoleRollout
+from ludus.learn.replay import Replay
+from ludus.policies.heads import action_space
+from ludus.policies.policy import Policy
+from ludus.training.sources import is_foreign, layout_of
+
+SPARE = 0.8  # networks, activations of a minibatch, captured graphs and other programs share the rest
+
+
+def bytes_per_env(config: Config) -> int:
+    """State and arrays of the simulator, and with PPO the rollouts of every role."""
+    layout, _ = layout_of(config)
+    total = layout.bytes_per_env() if not is_foreign(config.game) else 0
+    if config.algorithm != "ppo":
+        return total
+    learn = config.learn
+    for seats in layout.seats:
+        space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
+        policy = Policy(layout.observation, space, config.policy, layout.seen)
+        masked = layout.sizes["num_masked"] if space.masked else 0
+        rows = seats.count * seats.teams
+        total += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, "meta").nbytes
+    return total
+
+
+def replay_bytes(config: Config) -> int:
+    """What Rainbow's replay keeps, for all roles."""
+    layout, _ = layout_of(config)
+    c, total = config.rainbow, 0
+    for seats in layout.seats:
+        masked = layout.sizes["num_masked"]
+        rows = seats.count * seats.teams * config.envs
+        total += Replay(c.replay, rows, len(layout.observation), masked, layout.seen, n_step=c.n_step, device="meta").nbytes
+    return total
+
+
+def check_memory(config: Config) -> None:
+    """Refuses what does not fit, and names what would."""
+    free, _ = torch.cuda.mem_get_info()
+    envs, room = bytes_per_env(config) * config.envs, int(free * SPARE)
+    if envs > room:
+        raise LudusError(
+            f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of their steps, and "
+            f"{free / 1e9:.1f} GB of the GPU are free: set --envs to at most {room * config.envs // envs:,}"
+        )
+    if config.algorithm == "rainbow" and (replay := replay_bytes(config)) > room - envs:
+        whole = config.rainbow.replay // config.envs  # transitions are kept for all envs at once
+        most = (room - envs) * whole // replay * config.envs
+        raise LudusError(
+            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and {free / 1e9:.1f} GB of the GPU are "
+            f"free: set rainbow.replay to at most {most:,}"
+        )
