@@ -48,12 +48,12 @@ _RACING = (
 
 # One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
 _HOPELESS = (
-    "--envs", "64", "--train.threads", "1", "--train.total-agent-steps", "500000", "--learn.rollout", "32", "--learn.minibatches", "8",
+    "--envs", "64", "--train.threads", "1", "--train.total-agent-steps", "1000000", "--learn.rollout", "32", "--learn.minibatches", "8",
     "--policy.hidden", "64", "--game.population", "2", "--game.side", "21", "--game.room", "9", "--game.converters", "8", "--game.mines", "3",
     "--game.generators", "2", "--game.altars", "2", "--game.blocks", "0", "--game.walls", "0", "--game.max-steps", "40",
     "--game.start-cooling", "1", "--game.mine-cooldown", "5", "--game.generator-cooldown", "5", "--game.altar-cooldown", "5",
-    "--curriculum.tasks.vary.mine-cooldown", "5 to 1000", "--curriculum.tasks.pool", "100", "--curriculum.tasks.goal", "ore",
-    "--eval.every-agent-steps", "100000", "--log.tensorboard", "False",
+    "--curriculum.tasks.vary.mine-cooldown", "5 to 1000", "--curriculum.tasks.pool", "50", "--curriculum.tasks.goal", "ore",
+    "--eval.every-agent-steps", "250000", "--log.tensorboard", "False",
 )  # fmt: skip
 _ORE = (Evaluation(name="the task that can be learned", metric="ore"),)
 

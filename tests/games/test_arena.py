@@ -4,6 +4,7 @@ and each mistake of the original as a test."""
 import numpy as np
 import pytest
 
+import ludus
 from ludus.errors import LudusError
 from ludus.games.arena import observation, timing
 from ludus.games.arena.actions import GOT, LOOTED, PUT_IN, ROBBED
@@ -28,6 +29,7 @@ from ludus.games.arena.world import (
     WALL,
     mark,
 )
+from ludus.recipes import load_recipe
 from ludus.sim import Batch
 
 KIND = {"mine": 0, "generator": 1, "altar": 2, "armory": 3, "lasery": 4}
@@ -638,6 +640,21 @@ def test_reward_rates_overwritten_on_the_way_into_the_simulator_are_caught(monke
     with pytest.raises(LudusError, match=r"reward\.ore is 0\.0 instead of 0\.1; reward\.batteries is 0\.0 instead of 0\.8"):
         batch.check_received()
     assert batch.received()["rewards"]["batteries"] == 0.0 and batch.fingerprint() != healthy
+
+
+def test_training_does_not_start_on_overwritten_rewards(monkeypatch, tmp_path):
+    """Between the config and the simulator, as in the original; the run does not come into being."""
+    original = Batch.set_params
+
+    def with_group_defaults(self, values, envs=slice(None)):
+        original(self, {**values, "reward.batteries": 0.0}, envs)
+
+    config = load_recipe("arena_small")
+    config.envs, config.train.threads, config.learn.minibatches = 2, 1, 1
+    monkeypatch.setattr(Batch, "set_params", with_group_defaults)
+    with pytest.raises(LudusError, match=r"does not hold what was asked for: reward\.batteries is 0\.0 instead of 0\.15"):
+        ludus.train(config, run=tmp_path / "run", quiet=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_staggered_start_starves_no_first_episode():
