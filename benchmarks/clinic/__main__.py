@@ -111,7 +111,7 @@ def known(by: str, options: tuple[str, ...], seed: int) -> list[dict[str, Any]] 
     """What another case found in the very same run: healthy twins are often the same."""
     for path in RESULTS.glob(f"*/*-{seed}.json"):
         result = json.loads(path.read_text())
-        if result["by"] == by and result["options"] == list(options) and by == "run":
+        if result["by"] == by and result["options"] == list(options) and by in ("run", "selftest"):
             return list(result["findings"])
     return None
 
