@@ -60,8 +60,8 @@ def main(arguments: list[str]) -> int:
     comparison = compare(good, bad, game_differences(str(good), str(bad)))
     metric = options.metric or _metric(comparison)
     settings = _settings(good, options.agent_steps), _settings(bad, options.agent_steps)
-    unflatten(settings[0])  # a run of an older version may have settings that are gone
     differences = bisectable(comparison)
+    unflatten(settings[0])  # a run of an older version may have settings that are gone
     root = Path(options.run) if options.run else Path("runs") / f"bisect-{good.name}-{bad.name}"
     _remember(root, {"good": settings[0], "bad": settings[1]})
 

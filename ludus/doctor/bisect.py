@@ -67,12 +67,14 @@ class Cause:
 
     keys: tuple[str, ...]
     verdict: Verdict
+    provable: float
+    """What so few seeds can prove at most: three good and three bad numbers fall apart by chance once in twenty."""
     alone: dict[str, Verdict] = field(default_factory=dict)
     """Of a cause of several: each by itself."""
 
     @property
     def certainty(self) -> float:
-        return self.verdict.certainty * math.prod(v.certainty for v in self.alone.values())
+        return min(self.provable, self.verdict.certainty * math.prod(v.certainty for v in self.alone.values()))
 
 
 @dataclass
@@ -110,7 +112,8 @@ class Bisect:
         while rest and self.fails(frozenset(rest)):
             keys = self._smallest(rest)
             alone = {k: self.verdict(frozenset([k])) for k in keys} if len(keys) > 1 else {}
-            causes.append(Cause(tuple(keys), self._confirm(frozenset(keys)), alone))
+            provable = 1 - 1 / math.comb(2 * len(self.seeds), len(self.seeds))
+            causes.append(Cause(tuple(keys), self._confirm(frozenset(keys)), provable, alone))
             rest = [d for d in rest if d not in keys]
         done = self.known.values()
         steps, seconds = sum(m.agent_steps for m in done), sum(m.seconds for m in done)
