@@ -40,12 +40,27 @@ def analyse_run(reference: str, against: Sequence[str], matches: int, seed: int 
     path = run.path / FOLDER
     path.mkdir(exist_ok=True)
     name = f"strategy-{layout['step']}"
-    report = {"run": str(folder), "step": layout["step"], **found, "files": [f"{FOLDER}/{name}.json", f"{FOLDER}/{name}.png"]}
+    files = [f"{FOLDER}/{name}.json", f"{FOLDER}/{name}.png"]
+    report = {"run": str(folder), "step": layout["step"], "metrics": metrics(found), **found, "files": files}
     partial = path / f".{name}.partial.png"
     figure(report, seen).savefig(partial, dpi=110)
     partial.rename(path / f"{name}.png")
     write_atomically(path / f"{name}.json", json.dumps(report, indent=1))
     return report
+
+
+def metrics(found: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The numbers that matter, as `ludus eval` has them: name → mean, low, high."""
+    wins, probe, switcher = found["shuffled"]["all"], found["probe"], found["switcher"]
+    out = {
+        "named_from_one_window": probe["one_window"],
+        "named_from_several_windows": probe["several_windows"],
+        "win_rate": wins["true"],
+        "win_rate_shuffled": wins["shuffled"],
+        "gain": wins["gain"],
+        "switch_ratio": switcher["ratio"] if switcher is not None else None,
+    }
+    return {name: {key: value[key] for key in ("mean", "low", "high")} for name, value in out.items() if value is not None}
 
 
 def lines(report: dict[str, Any]) -> list[str]:

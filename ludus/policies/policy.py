@@ -53,8 +53,10 @@ class Trunk(nn.Module):
         if self.seen:
             hidden = self.encoder[0](x_lrf)
             for name, encoder in self.seen.items():
-                known = vector is not None and name == HISTORY
-                hidden = hidden + (encoder.into(vector) if known else encoder(seen[name]))
+                if vector is not None and isinstance(encoder, StrategyEncoder):
+                    hidden = hidden + encoder.into(vector)
+                else:
+                    hidden = hidden + encoder(seen[name])
             return self.memory(self.encoder[1:](hidden), state, starts)
         return self.memory(self.encoder(x_lrf), state, starts)
 

@@ -102,7 +102,11 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
 
 def test_it_is_off_unless_asked_for():
     ppo = make(next_keys=0.0)
-    assert "ppo/player/next_keys_loss" not in learn(ppo) and ppo.modules() == {} and ppo.roles["player"].rollout.opponent_keys.numel() == 0
+    assert (
+        "ppo/player/next_keys_loss" not in learn(ppo)
+        and ppo.modules() == {}
+        and ppo.roles["player"].rollout.opponent_keys.numel() == 0
+    )
     assert list(make().modules()) == ["player/key_predictor"]
 
 

@@ -225,6 +225,7 @@ def test_the_command_writes_numbers_and_a_picture_into_the_run(capsys, tmp_path,
     report = json.loads(out)
     assert status == 0 and report["opponents"] == ["random", "low", "high", "switcher"]
     assert json.loads((run.path / report["files"][0]).read_text()) == report
+    assert report["metrics"]["gain"] == report["shuffled"]["all"]["gain"] and "switch_ratio" in report["metrics"]
     assert (run.path / report["files"][1]).read_bytes()[:4] == b"\x89PNG"
     status, out, _ = call(capsys, "eval", str(run.path), "--analyse", "--against", "bot:low", "bot:high", "--episodes", "4")
     assert status == 0 and "opponent named from one window" in out and "(chance 50.0%)" in out and "change of style" not in out
