@@ -255,11 +255,13 @@ def evaluate(
 
     `against`: self, bot:NAME, bots, snapshot:STEP, snapshots (an even sample of the pool), RUN[@step], or several of these.
     With several opponents metrics are named OPPONENT/METRIC, and those of bots, snapshots and older_snapshots (the older half
-    of the pool) also count together.
+    of the pool) also count together. Where nobody opposes, a bot plays the same worlds in the policy's place: with `self` and
+    bots, self/GOAL_better_than/BOT is the share of episodes in which the policy did better.
     """
+    from ludus.league.lineups import sides
     from ludus.league.rivals import Rivals, together
     from ludus.training.devices import set_threads
-    from ludus.training.evaluate import intervals, measure
+    from ludus.training.evaluate import better_than, intervals, measure
     from ludus.training.load import check_same_layout, load_policies
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import make_batch
@@ -288,6 +290,8 @@ def evaluate(
         )  # fmt: skip
         values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
     values |= together(values, {rival.name: rival.groups for rival in rivals})
+    if not sides(first.layout):
+        values |= better_than(first.game, values, [rival.name for rival in rivals if rival.name != "self"])
     if not values:
         raise LudusError(f"{config.game} has nobody to play {' or '.join(wanted)} against")
     return {

@@ -16,7 +16,7 @@ from ludus.league.lineups import Lineup, make_lineups, sides
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim import Batch
-from ludus.sim.episode import FROZEN, RANDOM
+from ludus.sim.episode import FROZEN
 from ludus.training.replay import WATCHED, Recorder
 
 MOST_ENVS = 256
@@ -39,9 +39,12 @@ def seatings(layout: Any, bots: Mapping[str, Mapping[str, int]], against: str) -
     known = [f"bot:{name}" for name in sorted({name for table in bots.values() for name in table})]
     if against != "pool" and against not in known:
         raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *known])}")
-    if not sides(layout):  # the random bot in everybody's place is a yardstick
-        alone = Lineup(against, "", (RANDOM,) * layout.num_agents, 1.0)
-        return [Seating("", (alone,))] if against == "bot:random" else []
+    if not sides(layout):  # a bot in everybody's place is a yardstick
+        bot = against.removeprefix("bot:")
+        if not all(bot in bots[seats.role] for seats in layout.seats):
+            return []
+        places = tuple(bots[seats.role][bot] for seats in layout.seats for _ in range(seats.start, seats.stop))
+        return [Seating("", (Lineup(against, "", places, 1.0),))]
     lineups = make_lineups(layout, bots, {against: 1.0})
     if lineups and lineups[0].side.startswith("team"):
         return [Seating(layout.seats[0].role, tuple(lineups))]
@@ -203,6 +206,18 @@ def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) ->
             elif has_outcomes(batch.game):
                 for rate, is_so in zip(OUTCOMES, (ours > 0, ours == 0, ours < 0), strict=True):
                     out[prefix + rate] = _mean(is_so, mine)
+    return out
+
+
+def better_than(game: Any, values: Mapping[str, np.ndarray], bots: Sequence[str]) -> dict[str, np.ndarray]:
+    """In which episodes policies did better than a bot that played the same worlds in their place."""
+    out = {}
+    for bot in bots:
+        for goal, meant in game.goal_metrics.items():
+            ours, theirs = values.get(f"self/{goal}"), values.get(f"{bot}/{goal}")
+            if ours is not None and theirs is not None:
+                sign = 1 if meant.higher_is_better else -1
+                out[f"self/{goal}_better_than/{bot}"] = (sign * ours > sign * theirs).astype(float)
     return out
 
 

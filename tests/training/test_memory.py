@@ -54,7 +54,7 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
     config = recipe("racing")
     assert config.rainbow.replay == 1_000_000 and 4e9 < replay_bytes(config) < 5e9
     free(monkeypatch, 2_000_000_000)
-    with pytest.raises(LudusError, match="a replay of 1,000,000 transitions needs 4.2 GB") as error:
+    with pytest.raises(LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB") as error:
         check_memory(config)
     config.rainbow.replay = named(error)
     assert config.rainbow.replay > 300_000
