@@ -56,14 +56,14 @@ def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -
     else:
         shutil.rmtree(folder, ignore_errors=True)
         summary = json.loads(ludus(*command, "--run", str(folder), "--json", cores=cores))
-    evaluations = {}
+    evaluations: dict[str, Any] = {}
+    printed: dict[str, Any] = {}  # by command: several numbers may be read from one evaluation
     for e in experiment.evaluations:
-        arguments = ["eval", str(folder), "--against", e.against, "--episodes", str(e.episodes), *e.options, "--json"]
-        evaluations[e.name] = {
-            "value": json.loads(ludus(*arguments, cores=cores))["metrics"][e.metric],
-            "metric": e.metric,
-            "command": " ".join(["ludus", *arguments]),
-        }
+        arguments = ["eval", str(folder), "--against", *e.against.split(), "--episodes", str(e.episodes), *e.options, "--json"]
+        text = " ".join(["ludus", *arguments])
+        if text not in printed:
+            printed[text] = json.loads(ludus(*arguments, cores=cores))["metrics"]
+        evaluations[e.name] = {"value": printed[text][e.metric], "metric": e.metric, "command": text}
     result = {
         "experiment": name, "seed": seed, "command": " ".join(["ludus", *command]), "evaluations": evaluations,
         "agent_steps": summary["agent_steps"], "seconds": summary["seconds"],

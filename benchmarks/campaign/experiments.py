@@ -12,6 +12,7 @@ class Evaluation:
     name: str
     metric: str
     against: str = "self"
+    """As for ludus eval; several with spaces between."""
     episodes: int = 256
     options: tuple[str, ...] = ()
     bar: str = ""
@@ -41,10 +42,31 @@ def _balance(bar: str) -> tuple[Evaluation, ...]:
 
 _MEMORY = ("--policy.memory", "lstm", "--policy.hidden", "64", "--policy.memory-size", "64")
 
+
+def _racing(metric: str, bar: str = "") -> Evaluation:
+    name = metric.removeprefix("self/").replace("_better_than/bot:", " better than the ")
+    return Evaluation(name=name, metric=metric, against="self bot:driver", options=("--greedy",), bar=bar)
+
+
 _RACING = (
-    Evaluation(name="finish", metric="finish", options=("--greedy",), bar=">= 0.9"),
-    Evaluation(name="seconds", metric="time", options=("--greedy",)),
-)
+    _racing("self/finish", ">= 0.9"), _racing("self/time_better_than/bot:driver", ">= 0.6"), _racing("self/time"),
+    _racing("bot:driver/time"),
+)  # fmt: skip
+
+UNSEEN = ("aggressive", "defensive", "kiter", "parry", "pounce", "switcher")
+_MET = {"constant": ">= 0.99", "based": ">= 0.95", "random": ">= 0.98"}
+
+
+def _brawl(bars: dict[str, str], unseen: bool = True) -> tuple[Evaluation, ...]:
+    """Wins of whole matches, draws counted apart, sampled actions."""
+    everyone = (*bars, *(UNSEEN if unseen else ()))
+    against = " ".join(f"bot:{name}" for name in everyone)
+    return tuple(
+        Evaluation(name=name, metric=f"bot:{name}/win_rate", against=against, bar=bars.get(name, ">= 0.7")) for name in everyone
+    )
+
+
+_GPU = ("--train.total-seconds", "400", "--eval.every-seconds", "200")
 
 # One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
 _HOPELESS = (
@@ -231,11 +253,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_stages": Experiment(
         recipe="brawl",
         options=("--train.total-seconds", "900"),
-        evaluations=(
-            Evaluation(name="constant", metric="win_rate", against="bot:constant", bar=">= 0.9"),
-            Evaluation(name="based", metric="win_rate", against="bot:based", bar=">= 0.7"),
-            Evaluation(name="random", metric="win_rate", against="bot:random"),
-        ),
+        evaluations=_brawl({"constant": ">= 0.9", "based": ">= 0.7"}, unseen=False),
         claim="Stages 1 and 2 within 15 minutes on two cores",
         tags=("brawl",),
     ),
@@ -244,5 +262,54 @@ EXPERIMENTS: dict[str, Experiment] = {
         evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.7"),),
         claim="Two against two on held-out maps within 20 minutes on two cores",
         tags=("mechs",),
+    ),
+    "arena_gpu": Experiment(
+        recipe="arena",
+        options=_GPU,
+        evaluations=(Evaluation(name="hearts", metric="hearts", episodes=64, bar=">= 18"),),
+        device="cuda",
+        claim="Hearts per agent in 1,000 steps, four rooms, 24 agents, after seven minutes on an H200",
+        tags=("gpu",),
+    ),
+    "brawl_gpu": Experiment(
+        recipe="brawl",
+        options=("--envs", "4096", "--learn.minibatches", "16", *_GPU),
+        evaluations=(
+            *_brawl(_MET),
+            Evaluation(name="the older half of its pool", metric="older_snapshots/win_rate", against="snapshots", bar=">= 0.6"),
+        ),
+        device="cuda",
+        claim="All three stages and self-play after seven minutes on an H200",
+        tags=("gpu",),
+    ),
+    "brawl_strategy_gpu": Experiment(
+        recipe="brawl_strategy",
+        options=("--envs", "2048", "--learn.minibatches", "16", *_GPU),
+        evaluations=tuple(
+            Evaluation(name=name, metric=name, against="bots", episodes=64, options=("--analyse",), bar=bar)
+            for name, bar in (
+                ("named_from_one_window", ">= 0.7"), ("named_from_several_windows", ">= 0.85"), ("switch_ratio", ">= 3"),
+                ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
+            )
+        ),
+        device="cuda",
+        claim="The strategy vector tells how the opponent plays",
+        tags=("gpu",),
+    ),
+    "racing_gpu": Experiment(
+        recipe="racing",
+        options=_GPU,
+        evaluations=_RACING,
+        device="cuda",
+        claim="Rainbow drives unseen tracks from the camera after seven minutes on an H200",
+        tags=("gpu",),
+    ),
+    "mechs_gpu": Experiment(
+        recipe="mechs",
+        options=_GPU,
+        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),),
+        device="cuda",
+        claim="Ten against ten on held-out maps after seven minutes on an H200",
+        tags=("gpu",),
     ),
 }  # fmt: skip
