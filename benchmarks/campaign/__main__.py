@@ -115,9 +115,9 @@ def table(names: list[str]) -> str:
             )
     lines += ["", "Commands (`--seed` 0, 1, 2), then `ludus eval` as in the result files:", ""]
     for name in names:
-        command = " ".join(
-            ["ludus train", EXPERIMENTS[name].recipe, *(f'"{o}"' if " " in o else o for o in EXPERIMENTS[name].options)]
-        )
+        e = EXPERIMENTS[name]
+        device = ["--device", e.device] if e.device != "cpu" else []
+        command = " ".join(["ludus train", e.recipe, *device, *(f'"{o}"' if " " in o else o for o in e.options)])
         lines.append(f"- {name}: `{command}`")
     return "\n".join(lines)
 
