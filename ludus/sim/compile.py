@@ -41,7 +41,8 @@ numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]  # alternates
 KEEP_FOLDERS = 200
 
 # Rules allocate nothing, so reference counting is off: it cost more than the rules. Phases are inlined into the driver.
-_OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", _nrt=False)
+# Only drivers are called from Python: wrappers for every helper, with its dozens of arrays, were a third of the compile time.
+_OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _make_linker(**options: Any) -> Linker:
@@ -139,9 +140,9 @@ def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
             *lines,
             "",
             "@njit(nogil=True, error_model='numpy', cache=True, parallel=True)",
-            "def run_parallel(chunks, num_envs, sizes, addresses):",
+            "def run_parallel(serial, chunks, num_envs, sizes, addresses):",
             "    for chunk in prange(chunks):",
-            "        run(num_envs * chunk // chunks, num_envs * (chunk + 1) // chunks, 0, num_envs, sizes, addresses)",
+            "        run_at(serial, num_envs * chunk // chunks, num_envs * (chunk + 1) // chunks, 0, num_envs, sizes, addresses)",
             "",
         ]
     )
@@ -278,13 +279,28 @@ def _pointer(context: Any, address: Any) -> Any:
     return numba.types.voidptr(address), generate
 
 
+@intrinsic
+def _run_at(context: Any, address: Any, first: Any, last: Any, order: Any, num_envs: Any, sizes: Any, addresses: Any) -> Any:
+    """Calls a compiled driver by its address: called by its name it would be compiled again, as a part of its caller."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args[1:]
+        function = context.call_conv.get_function_type(numba.types.none, kinds)
+        result, failure = (cgutils.alloca_once(builder, pointer.pointee, zfill=True) for pointer in function.args[:2])
+        values = context.get_arg_packer(kinds).as_arguments(builder, args[1:])
+        builder.call(builder.inttoptr(args[0], function.as_pointer()), [result, failure, *values])  # rules raise nothing
+        return context.get_dummy_value()
+
+    return numba.types.none(address, first, last, order, num_envs, sizes, addresses), generate
+
+
 def compile_cpu(
     layout: Layout, program: Program, arrays: Mapping[str, np.ndarray], num_envs: int, threads: int, checked: bool, order: int
 ) -> Callable[[], None]:
     """A function that runs one step on these arrays, which must stay where they are."""
     linker = _checked_linker if checked else _linker
     scope: dict[str, Any] = {name: linker.link(f, phase=True) for name, f in _function_names(program).items()}
-    scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer}
+    scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer, "run_at": _run_at}
     scope |= {f"{f.dtype}_": np.dtype(f.dtype).type for f in layout.arrays.values()}
     module, folder = _load_driver(program, _cpu_source(layout, program, checked), scope)
     sizes = np.array([layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64)
@@ -292,16 +308,20 @@ def compile_cpu(
     integer, integers = numba.types.int64, numba.types.int64[::1]
     target = "cpu-threads" if threads > 1 else "checked-cpu" if checked else "cpu"
     with _announced(program, target, folder):
-        module.run.compile((integer, integer, integer, integer, integers, integers))
+        serial = (integer, integer, integer, integer, integers, integers)
+        module.run.compile(serial)
         if threads > 1:
-            module.run_parallel.compile((integer, integer, integers, integers))
+            module.run_parallel.compile((integer, integer, integer, integers, integers))
         _refuse_doubles(program, linker)
     if threads == 1:
         return lambda: module.run(0, num_envs, order, num_envs, sizes, addresses)
 
+    compiled = module.run.overloads[serial]
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
     def run() -> None:
         numba.set_num_threads(min(threads, thread_limit()))
-        module.run_parallel(threads, num_envs, sizes, addresses)
+        module.run_parallel(address, threads, num_envs, sizes, addresses)
 
     return run
 
