@@ -28,8 +28,7 @@ class SearchedHistory(CartPoleEnv):
 
     def step(self, action: Any) -> Any:
         self.notes.append(float(self.state[0]))  # type: ignore[index]
-        if len(self.notes) % 4 == 0:
-            max(note * note for note in self.notes)
+        max(note * note for note in self.notes)
         return super().step(action)
 
 
@@ -37,7 +36,7 @@ class UnboundedHistory(CartPoleEnv):
     """Every observation is kept for ever, with far more room than it needs."""
 
     def step(self, action: Any) -> Any:
-        KEPT.append(np.ones(1_500))
+        KEPT.append(np.ones(4_000))
         return super().step(action)
 
 
