@@ -30,6 +30,9 @@ MOST_ROWS = 4000
 EARLY = 0.2
 """Share of the budget before which a run may still get going: until then only what cannot mend itself is critical."""
 AT_ONCE = ("not_finite", "observations_broken", "value_impossible")
+HALF_WAY = 0.5
+NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
+"""What says that nothing has been learnt yet: some healthy runs begin to learn when a third of their budget is spent."""
 BY_CLOCK = ("slowing_down",)
 """Findings from wall-clock time: another program on the machine can cause them, so no run is rolled back for one."""
 
@@ -124,7 +127,7 @@ class Watcher:
         """Examines what there is; returns what is now certain to be critical: at once, or seen in a second look."""
         begin = time.perf_counter()
         log = self.log()
-        self._update([_held_back(f) if share < EARLY else f for f in checked(log)], step)
+        self._update([_held_back(f, share) for f in checked(log)], step)
         self.track = track(log, self.reference) if self.reference is not None else None
         certain = []
         for record in self.records:
@@ -186,6 +189,7 @@ def _is_critical(record: Record) -> bool:
     return record.gone is None and record.finding.severity == "critical"
 
 
-def _held_back(finding: Finding) -> Finding:
-    early = finding.severity == "critical" and finding.check not in AT_ONCE
+def _held_back(finding: Finding, share: float) -> Finding:
+    patience = 0.0 if finding.check in AT_ONCE else HALF_WAY if finding.check in NOT_YET else EARLY
+    early = finding.severity == "critical" and share < patience
     return dataclasses.replace(finding, severity="warning") if early else finding

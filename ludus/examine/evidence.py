@@ -28,6 +28,7 @@ class Diagnostics:
         for name, policy in self.algorithm.policies.items():
             evidence = self.algorithm.evidence(name)
             parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(name, policy, evidence)}
+            parts |= self._masks(name, evidence)
             for key, value in parts.items():
                 out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value
         return out
@@ -92,6 +93,20 @@ class Diagnostics:
         for name, inputs in shuffled.items():
             out[f"sensitivity/{name}"] = self.distance(base, policy(*inputs).distribution)
         return out
+
+    def _masks(self, role: str, evidence: Evidence) -> dict[str, list[str]]:
+        """Options that the mask allowed in none of the rows looked at: that they are not tried is no fault of the policy."""
+        mask, layout = evidence.inputs[3], self.layout.actions_of(role)
+        if mask is None:
+            return {}
+        allowed = mask.reshape(-1, mask.shape[-1]).any(0).tolist()
+        never = [
+            f"{name}/{option}"
+            for (name, options), at in zip(layout.choices.items(), layout.choice_mask_at, strict=True)
+            for k, option in enumerate(options)
+            if at >= 0 and not allowed[at + k]
+        ]
+        return {"mask/never_allowed": never}
 
     @staticmethod
     def distance(a: Any, b: Any) -> float:

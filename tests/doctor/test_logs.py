@@ -38,6 +38,18 @@ SICK = {
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
     "ludus/sick_learning_rate": ["updates_too_large"],
     "ludus/sick_entropy": ["entropy_stuck"],
+    "ludus/sick_gradient": ["gradient_vanishes", "updates_too_large"],
+    "ludus/sick_saturated": ["updates_too_large", "actions_saturated"],
+    "sb3/sick_ppo_noise_tiny.csv": ["updates_too_large", "noise_collapsed"],
+    "ludus/sick_shifting": ["return_falls"],
+}
+# log → a warning that it must get
+WARNED = {
+    "ludus/sick_hasty": "episodes_too_short",
+    "ludus/sick_shifting": "game_changed",
+    "ludus/sick_one_sided": "one_sided",
+    "ludus/sick_forgets": "forgetting",
+    "ludus/sick_learning_rate": "dead_units",
 }
 
 
@@ -51,6 +63,18 @@ def test_healthy_runs_are_ok(path):
 def test_sick_runs_are_named(name):
     critical = [f.check for f in examine(read_log(LOGS / name)) if f.severity == "critical"]
     assert critical[0] == SICK[name][0] and set(SICK[name]) <= set(critical), critical
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_sick_runs_are_warned_of(name):
+    warnings = [f.check for f in examine(read_log(LOGS / name)) if f.severity == "warning"]
+    assert WARNED[name] in warnings, warnings
+
+
+def test_the_step_at_which_a_game_changed():
+    """Each of sixteen envs cuts its episodes after its 1,500th step: at about 24,000 in all."""
+    (found,) = [f for f in examine(read_log(LOGS / "ludus/sick_shifting")) if f.check == "game_changed"]
+    assert 23_000 < (found.first_step or 0) < 25_000 and "20 after step" in found.evidence
 
 
 def test_a_goal_column_shows_that_the_reward_has_the_wrong_sign():

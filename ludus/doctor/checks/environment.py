@@ -117,7 +117,7 @@ def game_changed(log: Log) -> Iterator[Finding]:
         at, jump = _largest_jump(lengths.values)
         if jump < JUMP:
             continue
-        before, after = returns.values[at - SIDE : at], returns.values[at : at + SIDE]
+        before, after = returns.values[at - SIDE : at], returns.values[at + 1 : at + 1 + SIDE]
         usual = max(noise(before), noise(after), key=lambda n: n.deviation)
         if certainty(before, after, usual) > -3:
             continue  # the return did not suffer: it may well be the policy's own doing
@@ -125,7 +125,7 @@ def game_changed(log: Log) -> Iterator[Finding]:
             check="game_changed",
             severity="warning",
             cause=f"episodes of {role} changed from one row to the next: the game is not the same any more",
-            evidence=f"length {lengths.values[at - 5 : at].mean():.4g} before and {lengths.values[at : at + 5].mean():.4g} after step "
+            evidence=f"length {lengths.values[at - 5 : at].mean():.4g} before and {lengths.values[at + 1 : at + 6].mean():.4g} after step "
             f"{int(lengths.steps[at]):,}, return {before.mean():.4g} and {after.mean():.4g}",
             confidence=0.5,
             fix="compare the game's parameters before and after that step",
@@ -135,10 +135,11 @@ def game_changed(log: Log) -> Iterator[Finding]:
 
 
 def _largest_jump(values: np.ndarray) -> tuple[int, float]:
-    """Where the mean of the next rows differs most from that of the last ones, in ratio, with both sides steady."""
+    """Where the mean of the next rows differs most from that of the last ones, in ratio, with both sides steady. The row in
+    between holds episodes of both games: it counts to neither side."""
     best, where = 1.0, 0
     for at in range(SIDE, len(values) - SIDE):
-        a, b = values[at - SIDE : at], values[at : at + SIDE]
+        a, b = values[at - SIDE : at], values[at + 1 : at + 1 + SIDE]
         if a.min() <= 0 or b.min() <= 0 or np.ptp(a) > 0.5 * a.mean() or np.ptp(b) > 0.5 * b.mean():
             continue
         ratio = max(a.mean() / b.mean(), b.mean() / a.mean())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Log
+from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import tail
 
@@ -20,28 +20,36 @@ TINY_STD = 0.02
 
 
 def action_never_tried(log: Log) -> Iterator[Finding]:
-    """One of the options of a choice is hardly ever taken, from the start.
+    """Options of a choice are hardly ever taken, from the start. Where the mask did not allow them, this is only noted.
 
     A mask that never allows it, an initial bias, or a wrong index in the action's table: what is never tried is never learnt.
 
     Count how often the mask allows it; see whether it has any effect; remove it if it has none.
     """
     for role in log.roles():
-        for curve in log.starting(f"action/{role}/"):
-            option = curve.name.split("/", 3)[-1]
-            if curve.name.count("/") != 3 or option in ("mean", "std", "saturated", "pressed") or len(curve) < 5:
-                continue
-            if float(curve.values.max()) < NEVER:
-                yield Finding(
-                    check="action_never_tried",
-                    severity="warning",
-                    cause=f"{role} never tries '{option}' of '{curve.name.split('/')[2]}'",
-                    evidence=f"at most {float(curve.values.max()):.2g} of its actions in any iteration",
-                    confidence=0.5,
-                    fix="see how often the mask allows it, and whether it has an effect; otherwise remove it",
-                    first_step=curve.first_step,
-                    last_step=curve.last_step,
-                )
+        never = [c for c in log.starting(f"action/{role}/") if _is_option(c) and len(c) >= 5 and float(c.values.max()) < NEVER]
+        names = [c.name.split("/", 2)[2] for c in never]
+        forbidden = log.lists.get(f"mask/{role}/never_allowed", [])
+        untried = [name for name in names if name not in forbidden]
+        if not names:
+            continue
+        shown = untried or names
+        yield Finding(
+            check="action_never_tried",
+            severity="warning" if untried else "info",
+            cause=f"{role} never tries {', '.join(shown[:4])}{' …' if len(shown) > 4 else ''}"
+            + ("" if untried else ", which its mask did not allow"),
+            evidence=f"{len(names)} options, each at most {max(float(c.values.max()) for c in never):.2g} of its actions in any iteration"
+            + (f"; {len(names) - len(untried)} of them not allowed when the mask was last looked at" if forbidden else ""),
+            confidence=0.5,
+            fix="see how often the mask allows it, and whether it has an effect; otherwise remove it",
+            first_step=never[0].first_step,
+            last_step=never[0].last_step,
+        )
+
+
+def _is_option(curve: Curve) -> bool:
+    return curve.name.count("/") == 3 and curve.name.rsplit("/", 1)[-1] not in ("mean", "std", "saturated", "pressed")
 
 
 def actions_saturated(log: Log) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
+from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import head, tail
 
 LEARNERS = ("ppo/", "rainbow/", "module/", "units/")
@@ -16,6 +17,8 @@ UNDEFINED = ("explained_variance",)
 NOTHING = 1e-7
 GREW = 100.0
 MOSTLY_DEAD = 0.5
+NEARLY_ALL_DEAD = 0.9
+"""Rectified networks learn well with two thirds of a wide layer dead; with next to nothing left they cannot."""
 FEW_DIRECTIONS = 1.5
 """Effective rank: at 1 all inputs look the same to the last layer."""
 
@@ -130,7 +133,8 @@ def _empty(log: Log, role: str, module: str) -> bool:
 
 
 def dead_units(log: Log) -> Iterator[Finding]:
-    """More than half of a layer's units say the same whatever comes in, or the last layer tells hardly any inputs apart.
+    """More than half of a layer's units say the same whatever comes in, or the last layer tells hardly any inputs apart. While
+    the return is fine this is only noted.
 
     Updates that were too large push units where their slope is zero; long training on shifting targets does it slowly.
 
@@ -144,9 +148,10 @@ def dead_units(log: Log) -> Iterator[Finding]:
                 curve.name.endswith("effective_rank") and late < FEW_DIRECTIONS and float(curve.values.max()) > 2 * FEW_DIRECTIONS
             )
             if dead or narrow:
+                hurts = of_role(log, role).failing or (dead and late > NEARLY_ALL_DEAD)
                 yield Finding(
                     check="dead_units",
-                    severity="warning",
+                    severity="warning" if hurts else "info",
                     cause=f"the network of {role} has lost {'most units of a layer' if dead else 'the ability to tell inputs apart'}",
                     evidence=f"{curve.name} is {late:.3g} over the last half",
                     confidence=0.6,

@@ -14,6 +14,8 @@ SLOWER = 0.6
 SLOWER_UNSPLIT = 0.4
 MUCH_SLOWER = 0.25
 """Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
+LESS_TIME = 0.7
+"""Of the CPU time it got early."""
 WAITING = ("save", "log", "wait_env")
 """Phases that wait for something else than the processor."""
 STILL_FALLING = 0.8
@@ -23,8 +25,8 @@ STEADY = 0.8
 
 
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps per second, over a window, fall and keep falling. Where the process gets less CPU time and does as much with it as
-    before, or where all phases slow down alike, it is other work on the machine, and only noted.
+    """Steps per second, over a window, fall and keep falling. Where the process gets less CPU time and does nearly as much
+    with it as before, or where all phases slow down alike, it is other work on the machine, and only noted.
 
     Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
     pool that is scanned as a whole, memory that starts to swap.
@@ -65,19 +67,21 @@ def slowing_down(log: Log) -> Iterator[Finding]:
 
 
 def _starved(log: Log, speed: Curve) -> str:
-    """Says so where as much is done per second of CPU time as before: then the process only gets less of it. What worker
+    """Says so where the process gets clearly less CPU time than before, and what it does with each second of it has not fallen
+    as far as a leak makes it. (It falls somewhat: programs that take turns push each other out of the caches.) What worker
     processes do is not in that time, so with them it says nothing."""
     cpu = log.get("speed/cpu_per_s")
     if cpu is None or len(cpu) != len(speed) or log.get("memory/workers_mb") or log.get("memory/client_mb"):
         return ""
     start = len(cpu) // 10
     given, done = medians(cpu.values[start:]), medians((speed.values / np.maximum(cpu.values, 1e-3))[start:])
-    third = len(done) // 3
-    if done[-1] < SLOWER * done[:third].max() or given[-1] > SLOWER * given[:third].max():
+    third = max(1, len(done) // 3)
+    early, before = float(given[:third].max()), float(done[:third].max())
+    if given[-1] > LESS_TIME * early or done[-1] < MUCH_SLOWER * before:
         return ""
     return (
-        f"; the process gets {given[-1]:.2f} s of CPU time a second, {given[:third].max():.2f} early, and does as much with each "
-        f"as before: other work on the machine"
+        f"; the process gets {given[-1]:.2f} s of CPU time a second, {early:.2f} early, and does {done[-1] / before:.0%} as much with "
+        f"each as before: other work on the machine"
     )
 
 

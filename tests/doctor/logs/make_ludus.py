@@ -14,7 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).parent / "ludus"
 BULKY = ("action/", "eval/self", "eval/bot:still")
-CART, PURSUIT = "gym:CartPole-v1", "pursuit"
+CART, PURSUIT, BROKEN = "gym:CartPole-v1", "pursuit", "gym:tests.doctor.logs.broken"
 
 # name → recipe and options; names of healthy runs start with "healthy".
 RUNS: dict[str, list[str]] = {
@@ -33,6 +33,24 @@ RUNS: dict[str, list[str]] = {
     "sick_leak": [
         "gym:tests.doctor.logs.leaky:Leaky-v0", "--train.total-agent-steps", "16000", "--learn.rollout", "32", "--eval.episodes", "4",
     ],
+    "sick_hasty": [
+        f"{BROKEN}:Hasty-v0", "--train.total-agent-steps", "10000", "--learn.rollout", "32", "--learn.epochs", "4", "--eval.episodes", "4",
+    ],
+    "sick_shifting": [
+        f"{BROKEN}:Shifting-v0", "--train.total-agent-steps", "40000", "--learn.rollout", "32", "--learn.epochs", "6", "--eval.episodes", "4",
+    ],
+    "sick_gradient": [
+        CART, "--train.total-agent-steps", "16000", "--policy.activation", "relu", "--learn.learning-rate", "1", "--learn.value-weight", "0",
+        "--eval.episodes", "4",
+    ],
+    "sick_saturated": [
+        "gym:Pendulum-v1", "--train.total-agent-steps", "40000", "--learn.learning-rate", "0.3", "--learn.rollout", "100", "--learn.epochs", "4",
+        "--eval.episodes", "4",
+    ],
+    "sick_one_sided": [
+        PURSUIT, "--envs", "32", "--train.total-agent-steps", "150000", "--game.chaser-speed", "0.01", "--game.reach", "0.05",
+        "--eval.episodes", "4",
+    ],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
@@ -48,7 +66,11 @@ def keep(run: Path, name: str) -> None:
     for log in ("metrics.jsonl", "diagnostics.jsonl"):
         rows = [json.loads(line) for line in (run / log).read_text().splitlines()]
         rows = [
-            {k: v for k, v in row.items() if not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))}
+            {
+                k: v
+                for k, v in row.items()
+                if k.endswith("/saturated") or not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))
+            }
             for row in rows
         ]
         (target / log).write_text("".join(json.dumps({k: shortened(v) for k, v in row.items()}) + "\n" for row in rows))

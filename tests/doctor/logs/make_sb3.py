@@ -51,6 +51,7 @@ RUNS: dict[str, tuple[Any, str, int, dict[str, Any]]] = {
     ),
     "healthy_ppo_huge_observations": (PPO, "scaled:CartPole-v1", 25_000, {**BIG, "seed": 0}),
     "sick_dqn_reward_nan": (DQN, "nan:CartPole-v1", 8_000, {"learning_starts": 500, "train_freq": 16, "seed": 0}),
+    "sick_ppo_noise_tiny": (PPO, "Pendulum-v1", 16_000, {**BIG, "policy_kwargs": {"log_std_init": -6.0}, "seed": 0}),
     # made after the checks were first written, and not looked at before
     "later_sick_clip_tiny": (PPO, "CartPole-v1", 20_000, {**BIG, "clip_range": 1e-5, "seed": 3}),
     "later_sick_rate": (PPO, "CartPole-v1", 20_000, {**BIG, "learning_rate": 0.03, "seed": 3}),
