@@ -10,7 +10,9 @@ import pytest
 @pytest.fixture(scope="session", autouse=True)
 def kernel_cache(tmp_path_factory):
     if "LUDUS_CACHE" not in os.environ:
-        os.environ["LUDUS_CACHE"] = str(tmp_path_factory.mktemp("ludus-cache"))
+        base = tmp_path_factory.getbasetemp()
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the processes of `pytest -n` compile for each other
+        os.environ["LUDUS_CACHE"] = str(shared / "ludus-cache")
 
 
 def pytest_collection_modifyitems(items):
