@@ -11,7 +11,8 @@ import pytest
 def kernel_cache(tmp_path_factory):
     if "LUDUS_CACHE" not in os.environ:
         base = tmp_path_factory.getbasetemp()
-        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # the processes of `pytest -n` compile for each other
+        # the processes of `pytest -n` compile for each other
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
         os.environ["LUDUS_CACHE"] = str(shared / "ludus-cache")
 
 
