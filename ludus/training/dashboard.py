@@ -113,7 +113,7 @@ class Dashboard:
         if evaluated:
             rows.append("evaluated  " + "   ".join(evaluated[:8]))
         if (track := trainer.doctor.watcher.track) is not None:
-            rows.append(f"{track.check.replace('_', ' ')}  {track.evidence}")
+            rows.append(f"{track.check.replace('_', ' ')}  {track.cause}")
         for finding in _serious(trainer)[:4]:
             colour = "red" if finding.severity == "critical" else "yellow"
             rows.append(Text(f"{finding.severity}: {finding.cause} → {finding.fix}", style=colour))
