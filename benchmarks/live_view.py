@@ -1,6 +1,6 @@
 """How much does watching a run slow its training?
 
-Trains hide_and_seek in one process and lets `ludus view` play its newest policies in another, for a client that takes every
+Trains a recipe in one process and lets `ludus view` play its newest policies in another, for a client that takes every
 frame. Watching is switched on and off every few seconds, so that other work on the machine falls on both alike. Speed is told
 per second, and per second of CPU time the trainer had: the second says what watching costs where cores are not shared.
 
@@ -52,13 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--every", type=float, default=6, help="seconds between switching")
+    parser.add_argument("--recipe", default="hide_and_seek")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "runs" / "live"
-        train = [sys.executable, "-m", "ludus", "train", "hide_and_seek", "--run", str(run), "--quiet", "--train.threads", "1", "--envs", "64",
-                 "--train.total-seconds", str(options.seconds + 60), "--checkpoint.every-seconds", "20", "--eval.every-agent-steps", "1000000000"]  # fmt: skip
+        train = [sys.executable, "-m", "ludus", "train", options.recipe, "--run", str(run), "--quiet", "--train.threads", "1",
+                 "--train.total-seconds", str(options.seconds + 600), "--checkpoint.every-seconds", "20", "--eval.every-agent-steps", "1000000000"]  # fmt: skip
         view = [sys.executable, "-m", "ludus", "view", "--root", str(run.parent), "--port", str(PORT), "--headless"]
-        with subprocess.Popen(train) as trainer, subprocess.Popen(view) as viewer:
+        with subprocess.Popen(train, stdout=subprocess.DEVNULL) as trainer, subprocess.Popen(view) as viewer:
             try:
                 print(json.dumps(compare(run, options, trainer.pid, viewer.pid)))
             finally:

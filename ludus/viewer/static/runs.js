@@ -7,7 +7,7 @@ export async function runsPage(page) {
   const ticked = new Set();
   const compare = h("a.button.accent", { hidden: true }, "Compare");
   const body = h("div");
-  fill(page, h("div.bar", {}, h("h1", {}, "Runs"), compare), body);
+  fill(page, h("div.bar", {}, h("h1", {}, "Runs"), compare), fill(body, h("p.wait", {}, "Reading the runs …")));
   let drawn = "";
   const refresh = async () => {
     const { runs, root } = await (await ask("/api/runs")).json();

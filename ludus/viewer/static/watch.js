@@ -108,6 +108,7 @@ export async function watchPage(page, _, query) {
 export const problem = (reason) => h("div.empty", {}, h("h2", {}, "That did not work"), h("p", {}, reason), h("p", {}, h("a", { href: "#/" }, "Back to the runs")));
 
 export async function gamesPage(page) {
+  fill(page, h("p.wait", {}, "Reading the games …"));
   const { games } = await (await ask("/api/games")).json();
   fill(page, h("h1", {}, "Games"), h("p.note", {}, "Watch bots play before training anything, with the reward terms they earn; or take a place yourself."), h("div.cards", {}, games.map(card)));
 }
