@@ -64,8 +64,8 @@ def forgets_memory(log: Log) -> None:
     log.curves["sensitivity/agent/observation"] = Curve("observation", steps, np.full(len(steps), 0.4))
 
 
-def attends_to_all(log: Log) -> None:
-    put(log, "strategy/agent/attention_entropy", 0.999)
+def sees_one_opponent(log: Log) -> None:
+    put(log, "strategy/agent/vector_std", 1e-4)
 
 
 def test_a_role_that_is_held_still_for_a_while_is_not_sick():
@@ -100,7 +100,7 @@ CASES: dict[str, tuple[str, Callable[[Log], None]]] = {
     "action_never_tried": ("healthy_cartpole", never_tries),
     "return_swings": ("healthy_cartpole", swings),
     "memory_unused": ("healthy_cartpole_lstm", forgets_memory),
-    "attention_uniform": ("healthy_cartpole", attends_to_all),
+    "attention_uniform": ("healthy_cartpole", sees_one_opponent),
 }
 
 

@@ -138,7 +138,8 @@ def _without_effect(log: Log, role: str, kind: str) -> str | None:
 
 
 def attention_uniform(log: Log) -> Iterator[Finding]:
-    """The attention over an opponent's history is as even as on the first day, or the strategy vector never varies.
+    """The strategy vector never varies; or the attention over an opponent's history is as even as on the first day, which is
+    only noted: an even mean of the history may tell opponents apart, too.
 
     Nothing in the loss rewards telling opponents apart: one opponent only, or a history too short to tell.
 
@@ -151,7 +152,7 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
         if (uniform or still) and len(curve) >= 5:
             yield Finding(
                 check="attention_uniform",
-                severity="warning",
+                severity="warning" if still else "info",
                 cause="the strategy encoder does not tell opponents apart",
                 evidence=f"{curve.name} is {late:.3g} over the last half",
                 confidence=0.55,
