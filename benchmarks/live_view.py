@@ -10,6 +10,7 @@ per second, and per second of CPU time the trainer had: the second says what wat
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -20,6 +21,7 @@ import threading
 import time
 from pathlib import Path
 
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 PORT = 8641
@@ -35,8 +37,9 @@ class Watcher(threading.Thread):
         self.watching, self.frames = True, 0
 
     def run(self) -> None:
-        for _ in self.socket:
-            self.frames += 1
+        with contextlib.suppress(ConnectionClosed):
+            for _ in self.socket:
+                self.frames += 1
 
     def switch(self, watching: bool) -> None:
         self.watching = watching

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,10 +159,10 @@ def _index(value: Any, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 
-def seat_bots(batch: Batch, cast: Sequence[str], policies: bool, favourites: Sequence[str] = ()) -> None:
+def seat_bots(batch: Batch, cast: Sequence[str], policies: Collection[str], favourites: Sequence[str] = ()) -> None:
     """Hands agents to bots: 'bot:NAME' wherever a role has it, 'ROLE=bot:NAME', 'team0=bot:NAME'; 'policy' where one is there.
 
-    A role that nobody names is played by its policy, or by a bot of the game's own.
+    `policies` are the roles that have one. A role that nobody names is played by its policy, or by a bot of the game's own.
     """
     chosen: dict[tuple[str, int], str] = {}
     for entry in cast:
@@ -185,8 +185,8 @@ def seat_bots(batch: Batch, cast: Sequence[str], policies: bool, favourites: Seq
         own = [n for n in batch.controllers[seats.role] if n not in ("still", "random")] or ["random"]
         liked = [name for name in favourites if name in own] or own[:1]
         for team in range(seats.teams):
-            name = chosen.get((seats.role, team), "policy" if policies else liked[team % len(liked)])
-            if name == "policy" and not policies:
+            name = chosen.get((seats.role, team), "policy" if seats.role in policies else liked[team % len(liked)])
+            if name == "policy" and seats.role not in policies:
                 raise LudusError(f"{seats.role} has no policy here: name a run, or a bot such as bot:{own[0]}")
             batch.set_controller(seats.role, name, team=team)
     batch.reset()

@@ -101,7 +101,7 @@ class Theatre:
         with self._lock:
             batch = batch_of(config, 1, config.eval.seed + 2, held_out=True)
             policies = self._load(run, newest, batch.layout.describe())
-            seat_bots(batch, cast, policies=True)
+            seat_bots(batch, cast, policies)
         current = [newest]
 
         def renew() -> tuple[dict[str, Any], str] | None:
@@ -124,8 +124,7 @@ class Theatre:
             policies: dict[str, Any] = {}
             for entry, name in guests.items():
                 policies |= self._guests(entry, name, batch)
-            bots += [f"{role}=policy" for role in policies]
-            seat_bots(batch, bots, bool(policies), show.bots)
+            seat_bots(batch, bots, policies, show.bots)
         thinks = f"policies of {', '.join(guests.values())}" if guests else "bots keep their thoughts to themselves"
         return Session(show, batch, policies=policies or None, header={"title": source, "thinks": thinks})
 

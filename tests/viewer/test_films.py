@@ -191,9 +191,17 @@ def test_a_short_press_between_two_steps_counts():
 # -- who plays ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_policy_plays_against_a_bot(theatre):
+    """A role that nobody names goes to the game's own bot, one that a run is named for to its policy."""
+    session = theatre.from_game("pursuit", ["runner=run:learned"], {"max_steps": 40})
+    header, arrays = unpack(session.step())
+    assert header["players"] == ["bot:greedy", "policy", "policy", "policy"]
+    assert np.isnan(arrays["step/value"][0]) and np.isfinite(arrays["step/value"][1:]).all()
+
+
 def test_a_cast_is_seated():
     _, batch = batch_of("mechs")
-    seat_bots(batch, ["bot:hunter", "team1=bot:still"], policies=False)
+    seat_bots(batch, ["bot:hunter", "team1=bot:still"], policies=())
     numbers = batch.controllers["mech"]
     assert batch["controller"][0].tolist() == [numbers["hunter"]] * 2 + [numbers["still"]] * 2
 
@@ -205,7 +213,7 @@ def test_a_cast_is_seated():
 def test_a_cast_that_cannot_be_is_refused(entry, words):
     _, batch = batch_of("mechs")
     with pytest.raises(LudusError, match=words):
-        seat_bots(batch, [entry], policies=False)
+        seat_bots(batch, [entry], policies=())
 
 
 @pytest.mark.parametrize("message", ["", "[]", "nonsense", '{"take": 99}', '{"take": true}', '{"keys": "W"}', '{"speed": 1e9}',
