@@ -92,7 +92,7 @@ CASES: dict[str, Case] = {
     # -- 002: brawl ----------------------------------------------------------------------------------------------------
     "sparse_reward": Case(
         seed="002", family="exploration", tells="a goal that random play never meets",
-        sick=cart(30_000, env="gym:MountainCar-v0"), healthy=cart(20_000, env="gym:Acrobot-v1"), expected=("reward_never_met",),
+        sick=cart(30_000, env=ENVS + "Sparse-v0"), healthy=cart(20_000, env=ENVS + "NotSparse-v0"), expected=("reward_never_met",),
     ),
     "safe_camping": Case(
         seed="002", family="reward hacking", tells="being near pays more than catching: the return rises, catches do not",

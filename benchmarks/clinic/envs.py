@@ -105,4 +105,6 @@ for _env in (SearchedHistory, UnboundedHistory, RebuiltTerrain, PoolScanned, Pyt
     gymnasium.register(f"{_env.__name__}-v0", f"{__name__}:{_env.__name__}", max_episode_steps=500)
 # cut off after 12 steps: 30 are needed to earn anything; or 6
 gymnasium.register("CutTooEarly-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 30})
+gymnasium.register("Sparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 60})
+gymnasium.register("NotSparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 8})
 gymnasium.register("CutInTime-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 4})
