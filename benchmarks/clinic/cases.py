@@ -129,15 +129,15 @@ CASES: dict[str, Case] = {
             CART, "--algorithm", "rainbow", *steps(12_000), "--rainbow.learning-rate", "0.02", "--rainbow.target-every", "1",
             "--rainbow.double", "False", "--rainbow.gamma", "1.0", "--rainbow.max-grad-norm", "0", "--rainbow.n-step", "1",
         ),
-        healthy=(CART, "--algorithm", "rainbow", *steps(12_000)), expected=("value_impossible", "value_loss_grows"),
+        healthy=(CART, "--algorithm", "rainbow", *steps(24_000)), expected=("value_impossible", "value_loss_grows"),
     ),
     "epsilon_by_episodes": Case(
         seed="003", family="exploration", tells="exploration counted in episodes, which are short: over before anything is found",
         sick=(
-            CART, "--algorithm", "rainbow", *steps(12_000), "--rainbow.epsilon-unit", "episodes", "--rainbow.epsilon-over", "2",
+            CART, "--algorithm", "rainbow", *steps(24_000), "--rainbow.epsilon-unit", "episodes", "--rainbow.epsilon-over", "2",
             "--rainbow.epsilon-to", "0.0", "--rainbow.warm-up", "200", "--rainbow.learning-rate", "1e-5",
         ),
-        healthy=(CART, "--algorithm", "rainbow", *steps(12_000)), expected=("exploration_spent",),
+        healthy=(CART, "--algorithm", "rainbow", *steps(24_000)), expected=("exploration_spent",),
     ),
     "epsilon_budget": Case(
         seed="003", family="exploration", by="check", tells="the same, seen before the first step",
