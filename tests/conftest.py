@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+# Threads of torch that wait must not burn the core that another test process needs (read when torch is first imported).
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def kernel_cache(tmp_path_factory):
