@@ -23,14 +23,14 @@ def generalised_advantages(
     row's observation (the row after it is the reset row, which is not valid and learns nothing). Both cut the sum.
     An *idle* row (alive, but without a decision) has a value nobody trains: it is worth what follows it.
     """
+    goes_on = gamma * (~terminated).to(value.dtype)
+    carries = gae_lambda * goes_on * ~truncated
     running = torch.zeros_like(value[0])
     following = value[-1]
     for t in reversed(range(reward.shape[0])):
-        worth = reward[t] + gamma * following * ~terminated[t]
-        here = torch.where(idle[t], worth, value[t])
-        running = worth - here + gamma * gae_lambda * running * ~(terminated[t] | truncated[t])
-        out[t] = running
-        following = here
+        worth = torch.addcmul(reward[t], goes_on[t], following)
+        following = torch.where(idle[t], worth, value[t])
+        running = torch.addcmul(worth - following, carries[t], running, out=out[t])
     return out
 
 
