@@ -21,7 +21,7 @@ from ludus.viewer.shows import Show, Shows
 
 MOST_STEPS = 100_000
 MOST_STATE = 512 * 2**20  # bytes of the simulator, shared arrays included
-ACTIONS = {"continuous": np.float32, "binary": np.int8, "choices": np.int32}
+ACTIONS = ("continuous", "binary", "choices")
 
 
 class Script:
@@ -173,6 +173,8 @@ def start_episode(batch: Batch, seed: int, env_id: int, episode: int) -> None:
     batch.arrays["episode"][0] = episode - 1
     batch.arrays["controller_next"][0] = 0  # everyone does what is written
     batch.arrays["num_lineups"][0] = 0
+    for name in ACTIONS:
+        batch.arrays[name][0] = 0  # nobody has acted yet
     batch.reset()
 
 
