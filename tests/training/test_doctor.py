@@ -142,3 +142,20 @@ def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
         monkeypatch.setattr(doctor.watcher, "due", lambda: True)
         monkeypatch.setattr(doctor.watcher, "look", lambda step, share: [finding(check="slowing_down")])
         assert doctor.after_iteration({"progress/agent_steps": 1}, 0.5) is stops
+
+
+def test_a_run_that_meets_a_nan_goes_on_with_a_tenth_of_the_learning_rate(tmp_path, monkeypatch):
+    from ludus.learn.ppo import PPO
+
+    learn, calls = PPO.learn, []
+
+    def spoiled(self, share):
+        calls.append(share)
+        return learn(self, share) | ({"ppo/agent/policy_loss": float("nan")} if len(calls) == 3 else {})
+
+    monkeypatch.setattr(PPO, "learn", spoiled)
+    small = {**SMALL, "train.total_agent_steps": 400, "doctor.on_critical": "rollback"}
+    last = ludus.train(PROBE, run=tmp_path / "spoiled", quiet=True, **small)
+    assert last.path.name == "spoiled-rollback-1" and last.metrics()[-1]["progress/agent_steps"] >= 400
+    assert last.config().learn.learning_rate == pytest.approx(0.001)
+    assert last.read_json("config.json")["forked_from"].endswith("spoiled@0")
