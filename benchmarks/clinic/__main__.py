@@ -77,11 +77,11 @@ def by_selftest(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     import pytest
 
     from ludus.examine.selftest import core
-    from tests.examine.faults import NAMED, plant
+    from tests.examine.faults import NAMED, wrap
 
     with pytest.MonkeyPatch.context() as patch:
         for name in options:
-            plant(patch, NAMED[name])
+            wrap(patch, *NAMED[name])
         results = core.run(core.all_checks(core.FAMILIES[:-1]))
     found = [(r.part, r.finding) for r in results if r.finding is not None]
     return [{"check": part, "severity": f.severity, "evidence": f.evidence} for part, f in found]

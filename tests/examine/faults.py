@@ -1,4 +1,4 @@
-"""Faults to plant in the learning code: a place, what stands there, what is put instead."""
+"""Faults to plant in the learning code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import inspect
 import textwrap
 from typing import Any, NamedTuple
 
+import torch
+
+from ludus.policies.heads import squash_correction
+
 
 class Fault(NamedTuple):
     place: str
@@ -16,78 +20,156 @@ class Fault(NamedTuple):
     new: str
 
 
-def plant(monkeypatch: Any, fault: Fault) -> None:
-    """Replaces a piece of a function's source, in its own module's names, wherever other modules have imported it."""
-    importers = [
-        importlib.import_module(f"ludus.{n}")
-        for n in ("learn.ppo", "learn.rainbow", "policies.q_policy", "policies.policy", "training.loop")
-    ]
-    module_name, _, path = fault.place.partition(":")
+def owner_of(place: str) -> tuple[Any, Any, str]:
+    """The module, what holds the function, and the function's name."""
+    module_name, _, path = place.partition(":")
     module = importlib.import_module(module_name)
     *owners, name = path.split(".")
-    owner = functools.reduce(getattr, owners, module)
+    return module, functools.reduce(getattr, owners, module), name
+
+
+def put(monkeypatch: Any, place: str, function: Any) -> None:
+    """Instead of what is there, wherever other modules have imported it."""
+    importers = [importlib.import_module(f"ludus.{n}") for n in IMPORTERS]
+    module, owner, name = owner_of(place)
+    before = inspect.getattr_static(owner, name)
+    monkeypatch.setattr(owner, name, function)
+    for importer in importers if owner is module else ():
+        if getattr(importer, name, None) is before:
+            monkeypatch.setattr(importer, name, function)
+
+
+def wrap(monkeypatch: Any, place: str, wrapper: Any) -> None:
+    _, owner, name = owner_of(place)
+    put(monkeypatch, place, wrapper(getattr(owner, name)))
+
+
+def plant(monkeypatch: Any, fault: Fault) -> None:
+    """Replaces a piece of a function's source, in its own module's names."""
+    for importer in IMPORTERS:
+        importlib.import_module(f"ludus.{importer}")
+    module, owner, name = owner_of(fault.place)
     raw = inspect.getattr_static(owner, name)
     function = raw.fget if isinstance(raw, property) else raw.__func__ if isinstance(raw, staticmethod) else raw
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     assert source.count(fault.old) >= 1, f"{fault.place} has no '{fault.old}'"
     names: dict[str, Any] = {}
     exec(compile(source.replace(fault.old, fault.new), f"<fault in {fault.place}>", "exec"), vars(module), names)
-    monkeypatch.setattr(owner, name, names[name])
-    if not owners:
-        for importer in importers:
-            if getattr(importer, name, None) is raw:
-                monkeypatch.setattr(importer, name, names[name])
+    put(monkeypatch, fault.place, names[name])
 
 
-# The ten that were asked for: name → (fault, checks that are concerned, the part that must be named first)
-ASKED: dict[str, tuple[Fault, tuple[str, ...], str]] = {
+IMPORTERS = ("learn.ppo", "learn.rainbow", "policies.q_policy", "policies.policy", "training.loop")
+
+
+# -- the ten that every hand-written learner has had: as wrappers, which outlive a change of the code they spoil -----------
+
+
+def no_discounting(original):
+    return lambda reward, value, ended, cut, idle, gamma, lam, out: original(reward, value, ended, cut, idle, 1.0, lam, out)
+
+
+def not_cut_at_ends(original):
+    def advantages(reward, value, ended, cut, idle, gamma, lam, out):
+        never = torch.zeros_like(ended)
+        return original(reward, value, never, never, idle, gamma, lam, out)
+
+    return advantages
+
+
+def shifted_dones(original):
+    def see(self, t):
+        original(self, t)
+        now = self.rollout.terminated[t].clone()
+        self.rollout.terminated[t] = getattr(self, "before", torch.zeros_like(now))
+        self.before = now
+
+    return see
+
+
+def stale_observations(original):
+    def observe(self, t):
+        seen = original(self, t)
+        now = self.rollout.observation[t].clone()
+        self.rollout.observation[t] = getattr(self, "before", now)
+        self.before = now
+        return seen
+
+    return observe
+
+
+def module_left_out(original):
+    def make(self, *arguments):
+        original(self, *arguments)
+        left_out = {id(p) for p in self.policy.actor.encoder.parameters()}
+        for group in self.optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if id(p) not in left_out]
+
+    return make
+
+
+def without_normaliser(original):
+    def act(self):
+        self.policy.normalise_observation, before = False, self.policy.normalise_observation
+        original(self)
+        self.policy.normalise_observation = before
+
+    return act
+
+
+def dead_in_the_loss(original):
+    def see(self, t):
+        original(self, t)
+        self.rollout.valid[t] = ~self.batch.tensor("resetting").repeat_interleave(self.num_agents)
+
+    return see
+
+
+ADVANTAGES, ROLE = "ludus.learn.advantage:generalised_advantages", "ludus.learn.ppo:Role."
+
+# name → (place, wrapper, checks that are concerned, the part that must be named first)
+ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
     "no discounting": (
-        Fault("ludus.learn.advantage:generalised_advantages", "worth = reward[t] + gamma * following", "worth = reward[t] + following"),
-        ("advantages_of_random_episodes", "advantages_are_discounted_and_cut_at_ends"), "advantages",
+        ADVANTAGES, no_discounting, ("advantages_of_random_episodes", "advantages_are_discounted_and_cut_at_ends"), "advantages",
     ),
-    "advantages not cut at episode ends": (
-        Fault("ludus.learn.advantage:generalised_advantages", "running * ~(terminated[t] | truncated[t])", "running"),
-        ("advantages_of_random_episodes",), "advantages",
-    ),
+    "advantages not cut at episode ends": (ADVANTAGES, not_cut_at_ends, ("advantages_of_random_episodes",), "advantages"),
     "shifted dones": (
-        Fault("ludus.learn.ppo:Role.see", 'r.terminated[t] = self.flat("agent_terminated")',
-              'r.terminated[t] = False; r.terminated[min(t + 1, len(r.terminated) - 1)] = self.flat("agent_terminated")'),
-        ("stores_what_was_seen", "stores_episode_ends_where_they_are"), "episode ends",
+        ROLE + "see", shifted_dones, ("stores_what_was_seen", "stores_episode_ends_where_they_are"), "episode ends",
     ),
     "log-probability without squash correction": (
-        Fault("ludus.policies.heads:Distribution.log_prob", " - squash_correction(actions.raw)", ""),
+        "ludus.policies.heads:Distribution.log_prob",
+        lambda original: lambda self, actions: original(self, actions) + squash_correction(actions.raw).sum(-1),
         ("log_probabilities_and_entropies_of_mixed_actions", "stores_the_log_probability_of_each_action"), "log-probabilities",
     ),
     "one module never updated": (
-        Fault("ludus.learn.ppo:Role.__init__", 'critic = [p for n, p in self.policy.named_parameters() if n.startswith(of_critic)]',
-              'critic = [p for n, p in self.policy.named_parameters() if n.startswith(of_critic) and "encoder" not in n]'),
-        ("every_module_is_updated", "gradients_reach_every_parameter"), "module updates",
+        ROLE + "__init__", module_left_out, ("every_module_is_updated", "gradients_reach_every_parameter"), "module updates",
     ),
-    "stale observations stored": (
-        Fault("ludus.learn.ppo:Role.observe", 'self.batch.tensor("observation")[:, self.agents])',
-              'getattr(self, "stale", self.batch.tensor("observation")[:, self.agents])); '
-              'self.stale = self.batch.tensor("observation")[:, self.agents].clone()'),
-        ("stores_what_was_seen",), "observations",
-    ),
+    "stale observations stored": (ROLE + "observe", stale_observations, ("stores_what_was_seen",), "observations"),
     "target network never updated": (
-        Fault("ludus.learn.rainbow:Rainbow.learn_role", "% self.c.target_every == 0", "% self.c.target_every == -1"),
+        "ludus.learn.rainbow:move", lambda original: lambda *arguments: None,
         ("targets_and_losses_are_right", "the_target_network_follows"), "target network",
     ),
     "hidden state never reset": (
-        Fault("ludus.policies.memory:LSTM.forward", "(~starts)", "torch.ones_like(starts)"),
+        "ludus.policies.memory:LSTM.forward",
+        lambda original: lambda self, x, state, starts: original(self, x, state, torch.zeros_like(starts)),
         ("a_start_inside_a_sequence_is_a_fresh_memory", "memory_is_carried_and_reset"), "memory",
     ),
     "priorities ignored": (
-        Fault("ludus.learn.replay:Replay.set_priority", "priority = (error.abs() + SMALLEST) ** self.alpha", "priority = torch.ones_like(error)"),
+        "ludus.learn.replay:Replay.set_priority",
+        lambda original: lambda self, sample, error: original(self, sample, torch.ones_like(error)),
         ("transitions_come_up_by_their_priority", "errors_become_priorities"), "prioritised replay",
     ),
     "normaliser not applied in evaluation": (
-        Fault("ludus.policies.player:Player.act", 'observation = self.mine("observation").reshape(1, rows, -1)',
-              'observation = self.mine("observation").reshape(1, rows, -1) * self.policy.observation_norm.std[: self.policy.entries] '
-              '+ self.policy.observation_norm.mean[: self.policy.entries]'),
-        ("a_player_acts_as_the_policy_was_trained",), "evaluation",
+        "ludus.policies.player:Player.act", without_normaliser, ("a_player_acts_as_the_policy_was_trained",), "evaluation",
     ),
 }  # fmt: skip
+
+NAMED: dict[str, tuple[str, Any]] = {
+    **{name: (place, wrapper) for name, (place, wrapper, _, _) in ASKED.items()},
+    "dead agents in the loss": (ROLE + "see", dead_in_the_loss),
+}
+
+
+# -- others, of many kinds: a line of the source is replaced -------------------------------------------------------------
 
 PPO, RAINBOW, REPLAY, Q, POLICY = (
     "ludus.learn.ppo:", "ludus.learn.rainbow:", "ludus.learn.replay:", "ludus.policies.q_policy:", "ludus.policies.policy:"
@@ -100,10 +182,10 @@ HEADS, PLAYER, NORM = (
 
 # Others, of many kinds: the selftest must notice each.
 OTHERS: tuple[Fault, ...] = (
-    Fault("ludus.learn.advantage:generalised_advantages", "following * ~terminated[t]", "following"),
-    Fault("ludus.learn.advantage:generalised_advantages", "following * ~terminated[t]", "following * ~(terminated[t] | truncated[t])"),
-    Fault("ludus.learn.advantage:generalised_advantages", "torch.where(idle[t], worth, value[t])", "value[t]"),
-    Fault("ludus.learn.advantage:generalised_advantages", "gamma * gae_lambda", "gae_lambda"),
+    Fault(ADVANTAGES, "(~terminated).to", "(terminated == terminated).to"),
+    Fault(ADVANTAGES, "gamma * (~terminated)", "gamma * (~(terminated | truncated))"),
+    Fault(ADVANTAGES, "torch.where(idle[t], worth, value[t])", "value[t]"),
+    Fault(ADVANTAGES, "gae_lambda * goes_on", "goes_on"),
     Fault("ludus.learn.advantage:standardise", "torch.where(mask, (x - mean) / (std + 1e-8), 0.0)", "(x - mean) / (std + 1e-8)"),
     Fault("ludus.learn.advantage:standardise", "(x - mean) / (std", "x / (std"),
     Fault(PPO + "Role.set_schedules", "self.gamma.fill_(parse(c.gamma)(share))", "self.gamma.fill_(1.0)"),
@@ -209,12 +291,3 @@ OTHERS: tuple[Fault, ...] = (
     Fault(PPO + "Role.carried", '{"state": self.state, "start": self.start}', '{"start": self.start}'),
     Fault("ludus.policies.strategy:StrategyEncoder.recognise", "+ self.positions", "+ 0 * self.embed.weight.detach().sum()"),
 )  # fmt: skip
-
-NAMED: dict[str, Fault] = {
-    **{name: fault for name, (fault, _, _) in ASKED.items()},
-    "dead agents in the loss": Fault(
-        PPO + "Role.see",
-        'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])',
-        'r.valid[t] = ~self.batch.tensor("resetting").repeat_interleave(self.num_agents)',
-    ),
-}

@@ -6,7 +6,7 @@ import pytest
 
 from ludus.cli import main
 from ludus.examine.selftest import core
-from tests.examine.faults import ASKED, OTHERS, plant
+from tests.examine.faults import ASKED, OTHERS, plant, wrap
 
 QUICK = ("formulas", "playing", "ppo_update", "replay", "rainbow_update")
 SLOW = ("the_loop_counts_schedules_and_evaluates", "a_resumed_run_goes_on_exactly", "a_loaded_agent_is_the_one_that_was_trained")
@@ -25,8 +25,8 @@ def test_the_shipped_code_passes():
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_planted_fault_is_found_and_its_part_named(name, monkeypatch):
-    fault, checks, part = ASKED[name]
-    plant(monkeypatch, fault)
+    place, wrapper, checks, part = ASKED[name]
+    wrap(monkeypatch, place, wrapper)
     found = wrong(core.chosen(checks))
     assert [r.part for r in found][:1] == [part]
     finding = found[0].finding
@@ -51,9 +51,9 @@ def test_every_check_says_which_part_it_is_about_and_where():
 def test_the_command(capsys, monkeypatch):
     few = core.chosen(["schedules_are_read_as_written", "advantages_of_random_episodes"])
     monkeypatch.setattr(core, "all_checks", lambda: few)
-    for fault, status, verdict in ((None, 0, "ok"), (ASKED["no discounting"][0], 1, "critical")):
+    for fault, status, verdict in ((None, 0, "ok"), (ASKED["no discounting"], 1, "critical")):
         if fault is not None:
-            plant(monkeypatch, fault)
+            wrap(monkeypatch, *fault[:2])
         with pytest.raises(SystemExit) as ended:
             main(["doctor", "selftest", "--json"])
         told = json.loads(capsys.readouterr().out)
@@ -67,7 +67,7 @@ def test_the_command(capsys, monkeypatch):
 @pytest.mark.slow
 def test_the_whole_selftest_passes_as_shipped_and_fails_with_a_fault(monkeypatch):
     assert wrong(core.all_checks()) == []
-    plant(monkeypatch, ASKED["no discounting"][0])
+    wrap(monkeypatch, *ASKED["no discounting"][:2])
     parts = {r.part for r in wrong(core.all_checks())}
     assert {"advantages", "value learning (PPO)"} <= parts
 
