@@ -54,7 +54,7 @@ def fake_run(folder, game, **values):
 def make_runs(root: Path) -> Path:
     """root/learned was trained; root/shelf has a replay of every game; one run's name and values are hostile."""
     trained = config(game_values={"max_steps": 40})
-    trained.train.total_agent_steps = 700
+    trained.train.total_agent_steps = 1500
     trained.eval.against = ("self",)
     ludus.train(trained, run=root / "learned", quiet=True)
     shelf = fake_run(root / "shelf", "pursuit")
