@@ -15,29 +15,55 @@ const YAWS = [-Math.PI / 2, 0, Math.PI / 2, Math.PI]; // north, east, south, wes
 export function create(stage, film) {
   const { scene } = stage;
   const { header } = film;
-  const side = header.sizes.side, agents = header.agents.length;
+  const side = header.sizes.side,
+    agents = header.agents.length;
   const count = film.fixed("converter_count").data[0];
   const [kinds, rows, columns] = ["kind", "row", "column"].map((n) => film.fixed(`converter_${n}`).data);
   const inner = header.params.rooms * header.params.room;
 
-  const floor = new THREE.Mesh(new THREE.PlaneGeometry(inner, inner).rotateX(-Math.PI / 2).translate(6 + inner / 2, 0, 6 + inner / 2), material("MeshLambertMaterial", { color: "#58606e" }));
+  const floor = new THREE.Mesh(
+    new THREE.PlaneGeometry(inner, inner).rotateX(-Math.PI / 2).translate(6 + inner / 2, 0, 6 + inner / 2),
+    material("MeshLambertMaterial", { color: "#58606e" }),
+  );
   const lines = new THREE.GridHelper(inner, inner, "#6a7383", "#626b7a");
   lines.position.set(6 + inner / 2, 0.01, 6 + inner / 2);
   const walls = new Crowd(solid([{ shape: box(1, 1, 1), at: [0.5, 0.5, 0.5] }]), side * side);
-  const crates = new Crowd(solid([{ shape: box(0.86, 0.7, 0.86), at: [0.5, 0.35, 0.5] }, { shape: box(0.9, 0.1, 0.2), at: [0.5, 0.68, 0.5], colour: "#8a6a3a" }, { shape: box(0.2, 0.1, 0.9), at: [0.5, 0.68, 0.5], colour: "#8a6a3a" }]), side * side);
-  const machines = new Crowd(solid([{ shape: tube(0.32, 0.46, 0.75, 6), at: [0, 0.37, 0] }, { shape: tube(0.36, 0.36, 0.08, 6), at: [0, 0.78, 0], colour: "#e8ebf0" }]), count);
+  const crates = new Crowd(
+    solid([
+      { shape: box(0.86, 0.7, 0.86), at: [0.5, 0.35, 0.5] },
+      { shape: box(0.9, 0.1, 0.2), at: [0.5, 0.68, 0.5], colour: "#8a6a3a" },
+      { shape: box(0.2, 0.1, 0.9), at: [0.5, 0.68, 0.5], colour: "#8a6a3a" },
+    ]),
+    side * side,
+  );
+  const machines = new Crowd(
+    solid([
+      { shape: tube(0.32, 0.46, 0.75, 6), at: [0, 0.37, 0] },
+      { shape: tube(0.36, 0.36, 0.08, 6), at: [0, 0.78, 0], colour: "#e8ebf0" },
+    ]),
+    count,
+  );
   const stocks = new Crowd(solid([{ shape: ball(0.17) }]), count * 5, { emissive: "#222222" });
   const glow = new Crowd(solid([{ shape: tube(0.5, 0.5, 0.03, 24) }]), count, { transparent: true, opacity: 0.45 });
-  const bodies = new Crowd(solid([
-    { shape: tube(0.26, 0.34, 0.5, 12), at: [0, 0.3, 0] },
-    { shape: ball(0.25), at: [0, 0.68, 0] },
-    { shape: box(0.12, 0.14, 0.34), at: [0.2, 0.7, 0], colour: "#12161e" },
-    { shape: box(0.34, 0.1, 0.1), at: [0.26, 0.36, 0.2], colour: "#cfd6e2" },
-    { shape: box(0.34, 0.1, 0.1), at: [0.26, 0.36, -0.2], colour: "#cfd6e2" },
-  ]), agents);
+  const bodies = new Crowd(
+    solid([
+      { shape: tube(0.26, 0.34, 0.5, 12), at: [0, 0.3, 0] },
+      { shape: ball(0.25), at: [0, 0.68, 0] },
+      { shape: box(0.12, 0.14, 0.34), at: [0.2, 0.7, 0], colour: "#12161e" },
+      { shape: box(0.34, 0.1, 0.1), at: [0.26, 0.36, 0.2], colour: "#cfd6e2" },
+      { shape: box(0.34, 0.1, 0.1), at: [0.26, 0.36, -0.2], colour: "#cfd6e2" },
+    ]),
+    agents,
+  );
   const carried = new Crowd(solid([{ shape: ball(0.11) }]), agents * 5, { emissive: "#222222" });
-  const sight = new THREE.Mesh(new THREE.PlaneGeometry(2 * RADIUS + 1, 2 * RADIUS + 1).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#fff2b0", transparent: true, opacity: 0.16, depthWrite: false }));
-  const ring = new THREE.Mesh(new THREE.RingGeometry(0.45, 0.56, 32).rotateX(-Math.PI / 2), material("MeshBasicMaterial", { color: "#ffffff" }));
+  const sight = new THREE.Mesh(
+    new THREE.PlaneGeometry(2 * RADIUS + 1, 2 * RADIUS + 1).rotateX(-Math.PI / 2),
+    material("MeshBasicMaterial", { color: "#fff2b0", transparent: true, opacity: 0.16, depthWrite: false }),
+  );
+  const ring = new THREE.Mesh(
+    new THREE.RingGeometry(0.45, 0.56, 32).rotateX(-Math.PI / 2),
+    material("MeshBasicMaterial", { color: "#ffffff" }),
+  );
   scene.add(floor, lines, walls.mesh, crates.mesh, machines.mesh, stocks.mesh, glow.mesh, bodies.mesh, carried.mesh, sight, ring);
   for (let c = 0; c < count; c++) {
     machines.set(c, columns[c] + 0.5, 0, rows[c] + 0.5);
@@ -50,7 +76,8 @@ export function create(stage, film) {
   let version = -1;
 
   function drawThings({ data }) {
-    let w = 0, b = 0;
+    let w = 0,
+      b = 0;
     for (let r = 0; r < side; r++) {
       for (let c = 0; c < side; c++) {
         const what = data[r * side + c];
@@ -69,8 +96,9 @@ export function create(stage, film) {
 
   function draw(now) {
     const found = now.rare("things");
-    if (found.version !== version) drawThings(found), (version = found.version);
-    const stock = now.get("stock"), converting = now.get("converting");
+    if (found.version !== version) (drawThings(found), (version = found.version));
+    const stock = now.get("stock"),
+      converting = now.get("converting");
     for (let c = 0; c < count; c++) {
       for (let k = 0; k < 5; k++) {
         const a = (k / 5) * 2 * Math.PI;
@@ -81,15 +109,23 @@ export function create(stage, film) {
       if (converting[c]) glow.set(c, columns[c] + 0.5, 0.03, rows[c] + 0.5);
       else glow.hide(c);
     }
-    const facing = now.get("facing"), next = film.at("facing", now.next), held = now.get("held"), frozen = now.get("frozen");
+    const facing = now.get("facing"),
+      next = film.at("facing", now.next),
+      held = now.get("held"),
+      frozen = now.get("frozen");
     for (let a = 0; a < agents; a++) {
       const turn = Math.atan2(Math.sin(YAWS[next[a]] - YAWS[facing[a]]), Math.cos(YAWS[next[a]] - YAWS[facing[a]]));
-      const place = Object.assign(places[a], { x: now.lerp("column", a) + 0.5, z: now.lerp("row", a) + 0.5, yaw: YAWS[facing[a]] + turn * now.mix });
+      const place = Object.assign(places[a], {
+        x: now.lerp("column", a) + 0.5,
+        z: now.lerp("row", a) + 0.5,
+        yaw: YAWS[facing[a]] + turn * now.mix,
+      });
       bodies.set(a, place.x, 0, place.z, place.yaw);
       bodies.tint(a, frozen[a] ? "#9fd8ff" : stage.colourOf(a));
       let n = 0;
       for (let item = 0; item < 5; item++) {
-        if (held[5 * a + item] > 0) carried.set(5 * a + item, place.x, 1.1 + 0.24 * n++, place.z, 0, 0.8 + 0.08 * Math.min(8, held[5 * a + item]));
+        if (held[5 * a + item] > 0)
+          carried.set(5 * a + item, place.x, 1.1 + 0.24 * n++, place.z, 0, 0.8 + 0.08 * Math.min(8, held[5 * a + item]));
         else carried.hide(5 * a + item);
         carried.tint(5 * a + item, ITEM_COLOURS[item]);
       }
@@ -102,16 +138,21 @@ export function create(stage, film) {
     }
   }
   function hud(now) {
-    const held = now.get("held"), who = now.picked;
-    const sum = (item) => (who === null ? [...Array(agents).keys()].reduce((s, a) => s + held[5 * a + item], 0) : held[5 * who + item]);
-    return ITEMS.map((name, item) => [name, String(sum(item)), ITEM_COLOURS[item]]).filter(([, n], item) => n !== "0" || item !== 2 && item !== 3);
+    const held = now.get("held"),
+      who = now.picked;
+    const sum = (item) =>
+      who === null ? [...Array(agents).keys()].reduce((s, a) => s + held[5 * a + item], 0) : held[5 * who + item];
+    return ITEMS.map((name, item) => [name, String(sum(item)), ITEM_COLOURS[item]]).filter(
+      ([, n], item) => n !== "0" || (item !== 2 && item !== 3),
+    );
   }
   return { draw, hud, place: (a) => ({ ...places[a], y: 0.5, top: 1 }) };
 }
 
 // The 11 x 11 cells around it that show something, as its tokens tell.
 export function eyes(ctx, w, t, { tokens }) {
-  const s = Math.min(w, t) / 11, left = (w - 11 * s) / 2;
+  const s = Math.min(w, t) / 11,
+    left = (w - 11 * s) / 2;
   ctx.fillStyle = "#8884";
   ctx.fillRect(left, 0, 11 * s, 11 * s);
   for (let i = 0; i < tokens.shape[0]; i++) {

@@ -2,13 +2,35 @@
 export const kind = "2d";
 
 // see state.py, movement.py, combat.py
-const MOTION = 5, STATUS = 17;
+const MOTION = 5,
+  STATUS = 17;
 const [X, Y, , , DAMAGE] = [0, 1, 2, 3, 4];
 const [MODE, , FACING, , , , , , SAFE, WEAPON, MOVE, MOVE_FRAME, , STOCKS] = Array.from({ length: 17 }, (_, i) => i);
-const MODES = ["standing", "walking", "dashing", "backdashing", "sprinting", "airborne", "fast falling", "dodging", "taunting", "winding up", "striking", "stunned", "out"];
+const MODES = [
+  "standing",
+  "walking",
+  "dashing",
+  "backdashing",
+  "sprinting",
+  "airborne",
+  "fast falling",
+  "dodging",
+  "taunting",
+  "winding up",
+  "striking",
+  "stunned",
+  "out",
+];
 const [DODGING, WINDING_UP, STRIKING, STUNNED, OUT] = [7, 9, 10, 11, 12];
-const HALF_WIDTH = 0.435, HALF_HEIGHT = 0.5;
-const INNER = 2, OUTER = 7, LEFT_TOP = -2, RIGHT_TOP = 0, EDGE_X = 14, EDGE_Y = 8, PERIOD = 120;
+const HALF_WIDTH = 0.435,
+  HALF_HEIGHT = 0.5;
+const INNER = 2,
+  OUTER = 7,
+  LEFT_TOP = -2,
+  RIGHT_TOP = 0,
+  EDGE_X = 14,
+  EDGE_Y = 8,
+  PERIOD = 120;
 const WEAPONS = ["", "#e6c35c", "#c0c7d2"];
 
 export function create(stage, film) {
@@ -30,7 +52,8 @@ export function create(stage, film) {
     ctx.fillStyle = "#8fd36b";
     ctx.fillRect(x0, top - 0.18, x1 - x0, 0.18);
     ctx.fillStyle = "#ffffff14";
-    for (let x = x0 + 0.3; x < x1 - 0.2; x += 0.8) for (let y = top - 0.8; y > fillTo; y -= 0.7) ctx.fillRect(x + (Math.round(y * 10) % 2) * 0.2, y, 0.42, 0.22);
+    for (let x = x0 + 0.3; x < x1 - 0.2; x += 0.8)
+      for (let y = top - 0.8; y > fillTo; y -= 0.7) ctx.fillRect(x + (Math.round(y * 10) % 2) * 0.2, y, 0.42, 0.22);
   }
 
   function sky(ctx) {
@@ -54,8 +77,10 @@ export function create(stage, film) {
   }
 
   function platform(ctx) {
-    const a = now.get("stage")[0], d = (((film.at("stage", now.next)[0] - a) % PERIOD) + PERIOD) % PERIOD;
-    const frame = (a + d * now.mix) % PERIOD, half = PERIOD / 2;
+    const a = now.get("stage")[0],
+      d = (((film.at("stage", now.next)[0] - a) % PERIOD) + PERIOD) % PERIOD;
+    const frame = (a + d * now.mix) % PERIOD,
+      half = PERIOD / 2;
     const x = (frame < half ? frame : PERIOD - frame) * (2 / half) - 1;
     const top = (LEFT_TOP + RIGHT_TOP) / 2 + (x * (RIGHT_TOP - LEFT_TOP)) / 2;
     ctx.fillStyle = "#c9b07a";
@@ -84,7 +109,9 @@ export function create(stage, film) {
   }
 
   function fighter(ctx, a) {
-    const { x, y } = places[a], mode = status(a, MODE), facing = status(a, FACING);
+    const { x, y } = places[a],
+      mode = status(a, MODE),
+      facing = status(a, FACING);
     if (mode === OUT) return;
     if (a === now.picked) {
       ctx.strokeStyle = "#ffffffb0";
@@ -97,7 +124,8 @@ export function create(stage, film) {
     ctx.translate(x, y);
     ctx.scale(facing, 1);
     ctx.globalAlpha = status(a, SAFE) > 0 && now.t % 2 ? 0.45 : mode === DODGING ? 0.6 : 1;
-    const lean = mode === STUNNED ? -0.5 : mode === WINDING_UP ? -0.15 : mode === STRIKING ? 0.25 : mode >= 2 && mode <= 4 ? 0.2 : 0;
+    const lean =
+      mode === STUNNED ? -0.5 : mode === WINDING_UP ? -0.15 : mode === STRIKING ? 0.25 : mode >= 2 && mode <= 4 ? 0.2 : 0;
     ctx.rotate(-lean);
     const swing = Math.sin(x * 4) * (mode >= 1 && mode <= 4 ? 0.16 : 0.04);
     ctx.fillStyle = "#2c3040";
@@ -120,16 +148,27 @@ export function create(stage, film) {
     ctx.fillRect(reach - 0.08, 0.02, 0.3, 0.13);
     ctx.restore();
     ctx.globalAlpha = 1;
-    weapon(ctx, status(a, WEAPON), x + facing * 0.25, y + 0.08, facing, mode === WINDING_UP ? 1.2 : mode === STRIKING ? -0.1 : 0.6);
+    weapon(
+      ctx,
+      status(a, WEAPON),
+      x + facing * 0.25,
+      y + 0.08,
+      facing,
+      mode === WINDING_UP ? 1.2 : mode === STRIKING ? -0.1 : 0.6,
+    );
     boxes(ctx, a, x, y, facing);
   }
 
   // where the move hits right now
   function boxes(ctx, a, x, y, facing) {
-    const move = status(a, MOVE), frame = status(a, MOVE_FRAME);
+    const move = status(a, MOVE),
+      frame = status(a, MOVE_FRAME);
     if (move < 0) return;
     for (let k = 0; k < perMove; k++) {
-      const [first, last, ahead, up, wide, tall] = hits.data.subarray((move * perMove + k) * perHit, (move * perMove + k + 1) * perHit);
+      const [first, last, ahead, up, wide, tall] = hits.data.subarray(
+        (move * perMove + k) * perHit,
+        (move * perMove + k + 1) * perHit,
+      );
       if (!last || frame < first || frame - 3 > last) continue;
       ctx.fillStyle = "#ff4d4d55";
       ctx.strokeStyle = "#ff4d4dcc";
@@ -146,11 +185,18 @@ export function create(stage, film) {
     ground(ctx, -OUTER, -INNER, LEFT_TOP);
     ground(ctx, INNER, OUTER, RIGHT_TOP);
     platform(ctx);
-    [-3.5, 3.5].forEach((x, place) => weapon(ctx, now.get("stage")[1 + place], x - 0.5, (place ? RIGHT_TOP : LEFT_TOP) + 0.25, 1, 0.15));
+    [-3.5, 3.5].forEach((x, place) =>
+      weapon(ctx, now.get("stage")[1 + place], x - 0.5, (place ? RIGHT_TOP : LEFT_TOP) + 0.25, 1, 0.15),
+    );
     for (const a of [1, 0]) fighter(ctx, a);
     for (const a of [0, 1]) {
       const { x, y } = places[a];
-      if (status(a, MODE) !== OUT) stage.text(`${Math.round(now.get("motion")[MOTION * a + DAMAGE])}%`, x, y + 0.95, { size: 13, weight: 700, colour: colours[a] });
+      if (status(a, MODE) !== OUT)
+        stage.text(`${Math.round(now.get("motion")[MOTION * a + DAMAGE])}%`, x, y + 0.95, {
+          size: 13,
+          weight: 700,
+          colour: colours[a],
+        });
     }
   };
   return {
@@ -162,7 +208,12 @@ export function create(stage, film) {
         Object.assign(places[a], { x: at(X), y: at(Y) });
       }
     },
-    hud: (moment) => [0, 1].map((a) => [`fighter ${a}`, `${"●".repeat(moment.get("status")[STATUS * a + STOCKS])} ${Math.round(moment.get("motion")[MOTION * a + DAMAGE])}% ${MODES[moment.get("status")[STATUS * a + MODE]]}`, colours[a]]),
+    hud: (moment) =>
+      [0, 1].map((a) => [
+        `fighter ${a}`,
+        `${"●".repeat(moment.get("status")[STATUS * a + STOCKS])} ${Math.round(moment.get("motion")[MOTION * a + DAMAGE])}% ${MODES[moment.get("status")[STATUS * a + MODE]]}`,
+        colours[a],
+      ]),
     place: (a) => places[a],
   };
 }

@@ -52,9 +52,13 @@ export function create(stage, film) {
   return {
     draw(moment) {
       now = moment;
-      places.forEach((place, a) => Object.assign(place, { x: around(now, 2 * a), y: around(now, 2 * a + 1), yaw: now.angle("heading", a) }));
+      places.forEach((place, a) =>
+        Object.assign(place, { x: around(now, 2 * a), y: around(now, 2 * a + 1), yaw: now.angle("heading", a) }),
+      );
     },
-    hud: (moment) => [["runners left", `${[...moment.get("alive")].slice(1).reduce((s, x) => s + x, 0)} of ${header.sizes.runners}`]],
+    hud: (moment) => [
+      ["runners left", `${[...moment.get("alive")].slice(1).reduce((s, x) => s + x, 0)} of ${header.sizes.runners}`],
+    ],
     place: (a) => places[a],
   };
 }

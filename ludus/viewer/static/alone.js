@@ -16,7 +16,9 @@ try {
   for (const seen of document.querySelectorAll("[data-agent]")) film.addSeen(Number(seen.dataset.agent), await inflate(seen));
   window.ludusPlayer = new Player(page, film, view, { still: location.hash.includes("still") });
 } catch (error) {
-  const words = /webgl/i.test(String(error)) ? "This browser shows no 3D: turn on hardware acceleration, or open this file in another one." : `This file cannot be shown: ${error.message}`;
+  const words = /webgl/i.test(String(error))
+    ? "This browser shows no 3D: turn on hardware acceleration, or open this file in another one."
+    : `This file cannot be shown: ${error.message}`;
   fill(page, h("div.empty", {}, h("h2", {}, "That did not work"), h("p", {}, words)));
   throw error;
 }

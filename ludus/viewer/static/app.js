@@ -6,7 +6,8 @@ import { replayPage, watchPage, gamesPage, problem } from "ludus/watch";
 
 const PAGES = { "": runsPage, run: runPage, compare: comparePage, replay: replayPage, watch: watchPage, games: gamesPage };
 const page = document.getElementById("page");
-let current = null, turn = 0;
+let current = null,
+  turn = 0;
 
 async function show() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -31,14 +32,29 @@ async function show() {
 }
 
 function theme(next) {
-  const known = { light: "light", dark: "dark" }[next ?? localStorage.theme] ?? (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark");
+  const known =
+    { light: "light", dark: "dark" }[next ?? localStorage.theme] ??
+    (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark");
   document.documentElement.dataset.theme = known;
   if (next) localStorage.theme = next;
   window.dispatchEvent(new Event("themechange"));
 }
 
-fill(document.getElementById("top"), h("a.brand", { href: "#/" }, h("img", { src: "/static/icon.svg", alt: "" }), "Ludus"), h("nav", {}, h("a", { href: "#/" }, "Runs"), h("a", { href: "#/games" }, "Games")), h("span.grow"),
-  h("button.icon", { title: "dark or light", "aria-label": "dark or light", onclick: () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark") }, "◐"));
+fill(
+  document.getElementById("top"),
+  h("a.brand", { href: "#/" }, h("img", { src: "/static/icon.svg", alt: "" }), "Ludus"),
+  h("nav", {}, h("a", { href: "#/" }, "Runs"), h("a", { href: "#/games" }, "Games")),
+  h("span.grow"),
+  h(
+    "button.icon",
+    {
+      title: "dark or light",
+      "aria-label": "dark or light",
+      onclick: () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"),
+    },
+    "◐",
+  ),
+);
 theme();
 window.addEventListener("hashchange", show);
 show();

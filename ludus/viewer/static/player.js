@@ -7,9 +7,18 @@ import { Panel } from "ludus/panel";
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 const MODES = ["overview", "follow", "fly"];
 const HELP = [
-  ["Space", "play, pause"], ["← →", "one step back, on (with Shift: ten)"], ["Home End", "to the start, the end"], ["- +", "slower, faster"],
-  ["1 … 9", "pick an agent"], ["N", "pick the next agent"], ["Esc", "pick nobody; stop playing"], ["C", "camera: overview, follow, fly"],
-  ["W A S D Q E", "move while flying"], ["P", "play this agent yourself"], ["?", "this help"], ["mouse", "click an agent, drag to turn, wheel to zoom"],
+  ["Space", "play, pause"],
+  ["← →", "one step back, on (with Shift: ten)"],
+  ["Home End", "to the start, the end"],
+  ["- +", "slower, faster"],
+  ["1 … 9", "pick an agent"],
+  ["N", "pick the next agent"],
+  ["Esc", "pick nobody; stop playing"],
+  ["C", "camera: overview, follow, fly"],
+  ["W A S D Q E", "move while flying"],
+  ["P", "play this agent yourself"],
+  ["?", "this help"],
+  ["mouse", "click an agent, drag to turn, wheel to zoom"],
 ];
 
 export const colourOf = (header, agent) => {
@@ -24,7 +33,17 @@ export const colourOf = (header, agent) => {
 export class Player {
   // options: live (frames keep coming), say(message) to the session, onplay(agent, t), actions (buttons)
   constructor(mount, film, view, options = {}) {
-    Object.assign(this, { mount, view, options, time: 0, speed: 1, playing: !options.still, picked: null, taken: null, down: new Set() });
+    Object.assign(this, {
+      mount,
+      view,
+      options,
+      time: 0,
+      speed: 1,
+      playing: !options.still,
+      picked: null,
+      taken: null,
+      down: new Set(),
+    });
     this.build();
     this.setFilm(film);
     this.listen();
@@ -44,17 +63,51 @@ export class Player {
     this.tag = h("div.tag", { hidden: true });
     this.help = h("div.help", { hidden: true, onclick: () => this.showHelp(false) });
     this.toast = h("div.toast", { hidden: true });
-    this.slider = h("input.scrub", { type: "range", min: 0, max: 1, step: "any", "aria-label": "time", oninput: () => this.seek(Number(this.slider.value)) });
+    this.slider = h("input.scrub", {
+      type: "range",
+      min: 0,
+      max: 1,
+      step: "any",
+      "aria-label": "time",
+      oninput: () => this.seek(Number(this.slider.value)),
+    });
     this.playButton = icon("❚❚", "play, pause (Space)", () => this.toggle());
     this.clock = h("span.clock");
-    this.speedButton = h("button", { title: "speed (- +)", onclick: () => this.setSpeed(SPEEDS[(SPEEDS.indexOf(this.speed) + 1) % SPEEDS.length]) }, "1×");
+    this.speedButton = h(
+      "button",
+      { title: "speed (- +)", onclick: () => this.setSpeed(SPEEDS[(SPEEDS.indexOf(this.speed) + 1) % SPEEDS.length]) },
+      "1×",
+    );
     this.modeButton = h("button", { title: "camera (C)", onclick: () => this.nextMode() }, "overview");
     this.takeButton = h("button.accent", { title: "play this agent yourself (P)", onclick: () => this.take() }, "play");
     this.side = h("aside.side");
     fill(
       this.mount,
-      h("div.player", {}, h("div.left", {}, h("div.frame", {}, this.scene, this.hud, this.tag, this.toast, this.help),
-        h("div.transport", {}, icon("«", "to the start (Home)", () => this.seek(0)), icon("‹", "one step back (←)", () => this.step(-1)), this.playButton, icon("›", "one step on (→)", () => this.step(1)), this.slider, this.clock, this.speedButton, this.modeButton, this.takeButton, this.options.actions ?? [], icon("?", "keyboard help (?)", () => this.showHelp()))), this.side),
+      h(
+        "div.player",
+        {},
+        h(
+          "div.left",
+          {},
+          h("div.frame", {}, this.scene, this.hud, this.tag, this.toast, this.help),
+          h(
+            "div.transport",
+            {},
+            icon("«", "to the start (Home)", () => this.seek(0)),
+            icon("‹", "one step back (←)", () => this.step(-1)),
+            this.playButton,
+            icon("›", "one step on (→)", () => this.step(1)),
+            this.slider,
+            this.clock,
+            this.speedButton,
+            this.modeButton,
+            this.takeButton,
+            this.options.actions ?? [],
+            icon("?", "keyboard help (?)", () => this.showHelp()),
+          ),
+        ),
+        this.side,
+      ),
     );
   }
   setFilm(film) {
@@ -92,7 +145,16 @@ export class Player {
   showHelp(open = this.help.hidden) {
     const rows = (list) => list.map(([keys, what]) => h("tr", {}, h("td", {}, h("kbd", {}, keys)), h("td", {}, what)));
     const { controls } = this.film.header;
-    fill(this.help, h("div.card", {}, h("h3", {}, "Keys"), h("table", {}, rows(HELP)), controls.length ? [h("h3", {}, "While you play"), h("table", {}, rows(controls))] : []));
+    fill(
+      this.help,
+      h(
+        "div.card",
+        {},
+        h("h3", {}, "Keys"),
+        h("table", {}, rows(HELP)),
+        controls.length ? [h("h3", {}, "While you play"), h("table", {}, rows(controls))] : [],
+      ),
+    );
     this.help.hidden = !open;
   }
 
@@ -119,7 +181,10 @@ export class Player {
     this.actor.draw(now);
     if (this.stage.mark) {
       const alive = now.get("alive");
-      this.stage.mark(this.film.header.agents.map((_, a) => this.actor.place(a)), (a) => !alive[a] || (a === this.picked && this.stage.mode === "follow"));
+      this.stage.mark(
+        this.film.header.agents.map((_, a) => this.actor.place(a)),
+        (a) => !alive[a] || (a === this.picked && this.stage.mode === "follow"),
+      );
     }
     this.stage.aim(this.picked === null ? null : this.actor.place(this.picked), seconds);
     this.stage.render();
@@ -132,9 +197,15 @@ export class Player {
     this.slider.value = this.time;
     const s = film.header.step_seconds;
     this.clock.textContent = `${now.t} / ${film.last}  ·  ${(now.time * s).toFixed(1)} s`;
-    fill(this.hud, (this.actor.hud?.(now) ?? []).map(([name, value, colour]) => h("div", {}, h("span", {}, name), h("b", { style: colour ? { color: colour } : {} }, value))));
+    fill(
+      this.hud,
+      (this.actor.hud?.(now) ?? []).map(([name, value, colour]) =>
+        h("div", {}, h("span", {}, name), h("b", { style: colour ? { color: colour } : {} }, value)),
+      ),
+    );
     const at = this.picked === null ? null : this.stage.project(this.actor.place(this.picked));
-    this.tag.hidden = !at || this.stage.mode === "follow" || at.x < 0 || at.y < 0 || at.x > this.stage.width || at.y > this.stage.height;
+    this.tag.hidden =
+      !at || this.stage.mode === "follow" || at.x < 0 || at.y < 0 || at.x > this.stage.width || at.y > this.stage.height;
     if (!this.tag.hidden) {
       this.tag.textContent = this.nameOf(this.picked);
       this.tag.style.transform = `translate(${at.x}px, ${at.y}px) translate(-50%, -220%)`;
@@ -174,7 +245,11 @@ export class Player {
     const { role, team, number } = agents[agent];
     const teams = agents.some((a) => a.team > 0);
     const alone = agents.filter((a) => a.role === role && a.team === team).length === 1;
-    const name = teams ? `${role} ${team}${alone ? "" : `.${number % agents.filter((a) => a.team === 0 && a.role === role).length}`}` : alone ? role : `${role} ${number}`;
+    const name = teams
+      ? `${role} ${team}${alone ? "" : `.${number % agents.filter((a) => a.team === 0 && a.role === role).length}`}`
+      : alone
+        ? role
+        : `${role} ${number}`;
     return this.taken === agent ? `you: ${name}` : name;
   }
   pick(agent) {
@@ -188,7 +263,8 @@ export class Player {
     this.settle = 30;
   }
   pickAt(x, y) {
-    let best = null, nearest = 46;
+    let best = null,
+      nearest = 46;
     for (let agent = 0; agent < this.film.header.agents.length; agent++) {
       const at = this.stage.project(this.actor.place(agent));
       const d = at ? Math.hypot(at.x - x, at.y - y) : Infinity;
@@ -241,11 +317,15 @@ export class Player {
     window.addEventListener("keyup", (e) => this.key(e, false), { signal });
     window.addEventListener("blur", () => this.letGo(), { signal });
     window.addEventListener("resize", () => (this.dirty = true), { signal });
-    window.addEventListener("themechange", () => {
-      this.stage.background();
-      this.panel.redraw();
-      this.dirty = true;
-    }, { signal });
+    window.addEventListener(
+      "themechange",
+      () => {
+        this.stage.background();
+        this.panel.redraw();
+        this.dirty = true;
+      },
+      { signal },
+    );
   }
   letGo() {
     this.stage.held.clear();
@@ -255,7 +335,14 @@ export class Player {
     }
   }
   key(e, down) {
-    if (e.ctrlKey || e.metaKey || e.altKey || ["TEXTAREA", "SELECT"].includes(e.target.tagName) || (e.target.tagName === "INPUT" && e.target.type === "text")) return;
+    if (
+      e.ctrlKey ||
+      e.metaKey ||
+      e.altKey ||
+      ["TEXTAREA", "SELECT"].includes(e.target.tagName) ||
+      (e.target.tagName === "INPUT" && e.target.type === "text")
+    )
+      return;
     if (this.taken !== null && e.key !== "?" && e.key !== "Escape") {
       e.preventDefault();
       if (e.repeat) return;
@@ -275,7 +362,8 @@ export class Player {
     const jump = e.shiftKey ? 10 : 1;
     const at = SPEEDS.indexOf(this.speed);
     if (e.key === "?") this.showHelp();
-    else if (e.key === "Escape") this.help.hidden ? (this.taken !== null ? this.release() : this.pick(null)) : this.showHelp(false);
+    else if (e.key === "Escape")
+      this.help.hidden ? (this.taken !== null ? this.release() : this.pick(null)) : this.showHelp(false);
     else if (e.code === "Space") this.toggle();
     else if (e.code === "ArrowLeft") this.step(-jump);
     else if (e.code === "ArrowRight") this.step(jump);
@@ -295,7 +383,7 @@ export class Player {
     const pad = navigator.getGamepads?.().find((p) => p);
     if (!pad) return;
     const keys = new Set();
-    const stick = (value, less, more) => value < -0.4 ? keys.add(less) : value > 0.4 && keys.add(more);
+    const stick = (value, less, more) => (value < -0.4 ? keys.add(less) : value > 0.4 && keys.add(more));
     stick(pad.axes[0], "KeyA", "KeyD");
     stick(pad.axes[1], "KeyW", "KeyS");
     stick(pad.axes[2] ?? 0, "ArrowLeft", "ArrowRight");
@@ -308,7 +396,18 @@ export class Player {
   // What tests and scripts look at.
   state() {
     const { film, time, picked, taken, playing, speed } = this;
-    return { time, last: film.last, picked, taken, playing, speed, mode: this.stage.mode, drawn: this.drawn ?? 0, view: film.header.view, ...this.stage.facts() };
+    return {
+      time,
+      last: film.last,
+      picked,
+      taken,
+      playing,
+      speed,
+      mode: this.stage.mode,
+      drawn: this.drawn ?? 0,
+      view: film.header.view,
+      ...this.stage.facts(),
+    };
   }
   close() {
     cancelAnimationFrame(this.loop);

@@ -13,10 +13,18 @@ export function material(kind, options = {}) {
 
 // One geometry with a colour per corner, from parts {shape, at, turn, colour}. White takes the colour of the instance.
 export function solid(parts) {
-  const positions = [], normals = [], colours = [];
+  const positions = [],
+    normals = [],
+    colours = [];
   for (const { shape, at = [0, 0, 0], turn = [0, 0, 0], colour = "#ffffff" } of parts) {
     const flat = shape.index ? shape.toNonIndexed() : shape;
-    flat.applyMatrix4(new THREE.Matrix4().compose(new THREE.Vector3(...at), new THREE.Quaternion().setFromEuler(new THREE.Euler(...turn)), new THREE.Vector3(1, 1, 1)));
+    flat.applyMatrix4(
+      new THREE.Matrix4().compose(
+        new THREE.Vector3(...at),
+        new THREE.Quaternion().setFromEuler(new THREE.Euler(...turn)),
+        new THREE.Vector3(1, 1, 1),
+      ),
+    );
     positions.push(...flat.attributes.position.array);
     normals.push(...flat.attributes.normal.array);
     paint.set(colour);
@@ -25,7 +33,8 @@ export function solid(parts) {
     shape.dispose();
   }
   const geometry = new THREE.BufferGeometry();
-  for (const [name, values] of Object.entries({ position: positions, normal: normals, color: colours })) geometry.setAttribute(name, new THREE.Float32BufferAttribute(values, 3));
+  for (const [name, values] of Object.entries({ position: positions, normal: normals, color: colours }))
+    geometry.setAttribute(name, new THREE.Float32BufferAttribute(values, 3));
   return geometry;
 }
 
@@ -36,7 +45,11 @@ export const tube = (top, bottom, tall, sides = 16) => new THREE.CylinderGeometr
 // Many copies of a solid in one draw call.
 export class Crowd {
   constructor(geometry, count, options = {}) {
-    this.mesh = new THREE.InstancedMesh(geometry, material("MeshLambertMaterial", { vertexColors: true, ...options }), Math.max(1, count));
+    this.mesh = new THREE.InstancedMesh(
+      geometry,
+      material("MeshLambertMaterial", { vertexColors: true, ...options }),
+      Math.max(1, count),
+    );
     this.mesh.frustumCulled = false;
     this.mesh.count = count;
     this.matrix = new THREE.Matrix4();
@@ -67,17 +80,64 @@ export class Crowd {
 // -- blocks -------------------------------------------------------------------------------------------------------------
 
 const SIDES = [
-  { way: [1, 0, 0], light: 0.8, corners: [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]] },
-  { way: [-1, 0, 0], light: 0.72, corners: [[0, 0, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]] },
-  { way: [0, 1, 0], light: 1.0, corners: [[0, 1, 1], [1, 1, 1], [1, 1, 0], [0, 1, 0]] },
-  { way: [0, 0, 1], light: 0.88, corners: [[0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]] },
-  { way: [0, 0, -1], light: 0.64, corners: [[1, 0, 0], [0, 0, 0], [0, 1, 0], [1, 1, 0]] },
+  {
+    way: [1, 0, 0],
+    light: 0.8,
+    corners: [
+      [1, 0, 0],
+      [1, 1, 0],
+      [1, 1, 1],
+      [1, 0, 1],
+    ],
+  },
+  {
+    way: [-1, 0, 0],
+    light: 0.72,
+    corners: [
+      [0, 0, 1],
+      [0, 1, 1],
+      [0, 1, 0],
+      [0, 0, 0],
+    ],
+  },
+  {
+    way: [0, 1, 0],
+    light: 1.0,
+    corners: [
+      [0, 1, 1],
+      [1, 1, 1],
+      [1, 1, 0],
+      [0, 1, 0],
+    ],
+  },
+  {
+    way: [0, 0, 1],
+    light: 0.88,
+    corners: [
+      [0, 0, 1],
+      [1, 0, 1],
+      [1, 1, 1],
+      [0, 1, 1],
+    ],
+  },
+  {
+    way: [0, 0, -1],
+    light: 0.64,
+    corners: [
+      [1, 0, 0],
+      [0, 0, 0],
+      [0, 1, 0],
+      [1, 1, 0],
+    ],
+  },
 ];
 
 // The visible faces of columns of blocks from (x0, z0) on. `mask(x, z)` has bit y set for a block in layer y;
 // `colour(x, y, z)` is [r, g, b]. Corners between blocks are darker, as if light did not reach them.
 export function blocks(world, x0, z0, x1, z1, mask, colour) {
-  const positions = [], colours = [], index = [];
+  const positions = [],
+    colours = [],
+    index = [];
   const full = (x, y, z) => (y < 0 ? 1 : x < 0 || z < 0 || x >= world || z >= world ? 0 : (mask(x, z) >> y) & 1);
   for (let x = x0; x < x1; x++) {
     for (let z = z0; z < z1; z++) {
@@ -85,7 +145,11 @@ export function blocks(world, x0, z0, x1, z1, mask, colour) {
       for (let y = 0; bits; y++, bits >>>= 1) {
         if (!(bits & 1)) continue;
         let rgb = null;
-        for (const { way: [dx, dy, dz], light, corners } of SIDES) {
+        for (const {
+          way: [dx, dy, dz],
+          light,
+          corners,
+        } of SIDES) {
           if (full(x + dx, y + dy, z + dz)) continue;
           rgb ??= colour(x, y, z);
           const first = positions.length / 3;
@@ -97,7 +161,8 @@ export function blocks(world, x0, z0, x1, z1, mask, colour) {
             colours.push(rgb[0] * shade, rgb[1] * shade, rgb[2] * shade);
           }
           // the diagonal is drawn between the brighter corners, so that dark ones stay round
-          if (shades[0] + shades[2] >= shades[1] + shades[3]) index.push(first, first + 1, first + 2, first, first + 2, first + 3);
+          if (shades[0] + shades[2] >= shades[1] + shades[3])
+            index.push(first, first + 1, first + 2, first, first + 2, first + 3);
           else index.push(first + 1, first + 2, first + 3, first + 1, first + 3, first);
         }
       }
@@ -111,7 +176,9 @@ export function blocks(world, x0, z0, x1, z1, mask, colour) {
 }
 
 function corner(full, x, y, z, dx, dy, dz, cx, cy, cz) {
-  const sx = cx ? 1 : -1, sy = cy ? 1 : -1, sz = cz ? 1 : -1;
+  const sx = cx ? 1 : -1,
+    sy = cy ? 1 : -1,
+    sz = cz ? 1 : -1;
   let a, b, c;
   if (dx) [a, b, c] = [full(x + dx, y + sy, z), full(x + dx, y, z + sz), full(x + dx, y + sy, z + sz)];
   else if (dy) [a, b, c] = [full(x + sx, y + dy, z), full(x, y + dy, z + sz), full(x + sx, y + dy, z + sz)];

@@ -7,7 +7,12 @@ let shared = null; // one renderer for the whole page: browsers allow few, and e
 
 export function webgl() {
   if (shared) return shared;
-  const renderer = new THREE.WebGLRenderer({ antialias: true, alpha: true, powerPreference: "low-power", preserveDrawingBuffer: true });
+  const renderer = new THREE.WebGLRenderer({
+    antialias: true,
+    alpha: true,
+    powerPreference: "low-power",
+    preserveDrawingBuffer: true,
+  });
   renderer.setPixelRatio(Math.min(window.devicePixelRatio, 2));
   shared = renderer;
   return renderer;
@@ -42,8 +47,12 @@ export class Stage3D {
   mark(places, hidden) {
     if (!this.dots) {
       const geometry = new THREE.BufferGeometry();
-      for (const name of ["position", "color"]) geometry.setAttribute(name, new THREE.Float32BufferAttribute(new Float32Array(3 * places.length), 3));
-      this.dots = new THREE.Points(geometry, material("PointsMaterial", { size: 7, sizeAttenuation: false, vertexColors: true, depthTest: false, transparent: true }));
+      for (const name of ["position", "color"])
+        geometry.setAttribute(name, new THREE.Float32BufferAttribute(new Float32Array(3 * places.length), 3));
+      this.dots = new THREE.Points(
+        geometry,
+        material("PointsMaterial", { size: 7, sizeAttenuation: false, vertexColors: true, depthTest: false, transparent: true }),
+      );
       Object.assign(this.dots, { frustumCulled: false, renderOrder: 10 });
       const colour = new THREE.Color();
       places.forEach((_, i) => geometry.attributes.color.setXYZ(i, ...colour.set(this.colourOf(i)).toArray()));
@@ -83,28 +92,45 @@ export class Stage3D {
   listen() {
     const signal = (this.stop = new AbortController()).signal;
     let drag = null;
-    this.canvas.addEventListener("pointerdown", (e) => {
-      drag = { x: e.clientX, y: e.clientY, moved: 0, pan: e.button === 2 || e.shiftKey };
-      this.canvas.setPointerCapture(e.pointerId);
-    }, { signal });
-    this.canvas.addEventListener("pointermove", (e) => {
-      if (!drag) return;
-      const dx = e.clientX - drag.x, dy = e.clientY - drag.y;
-      Object.assign(drag, { x: e.clientX, y: e.clientY, moved: drag.moved + Math.abs(dx) + Math.abs(dy) });
-      this.drag(dx, dy, drag.pan);
-    }, { signal });
-    this.canvas.addEventListener("pointerup", (e) => {
-      if (drag && drag.moved < 5) this.onpick?.(e.offsetX, e.offsetY);
-      drag = null;
-    }, { signal });
+    this.canvas.addEventListener(
+      "pointerdown",
+      (e) => {
+        drag = { x: e.clientX, y: e.clientY, moved: 0, pan: e.button === 2 || e.shiftKey };
+        this.canvas.setPointerCapture(e.pointerId);
+      },
+      { signal },
+    );
+    this.canvas.addEventListener(
+      "pointermove",
+      (e) => {
+        if (!drag) return;
+        const dx = e.clientX - drag.x,
+          dy = e.clientY - drag.y;
+        Object.assign(drag, { x: e.clientX, y: e.clientY, moved: drag.moved + Math.abs(dx) + Math.abs(dy) });
+        this.drag(dx, dy, drag.pan);
+      },
+      { signal },
+    );
+    this.canvas.addEventListener(
+      "pointerup",
+      (e) => {
+        if (drag && drag.moved < 5) this.onpick?.(e.offsetX, e.offsetY);
+        drag = null;
+      },
+      { signal },
+    );
     this.canvas.addEventListener("contextmenu", (e) => e.preventDefault(), { signal });
-    this.canvas.addEventListener("wheel", (e) => {
-      e.preventDefault();
-      const factor = Math.exp(e.deltaY * 0.001);
-      if (this.mode === "follow") this.zoom = Math.max(0.3, Math.min(4, this.zoom * factor));
-      else this.orbit.distance = Math.max(1, Math.min(this.home.distance * 4, this.orbit.distance * factor));
-      this.onchange?.();
-    }, { signal, passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (e) => {
+        e.preventDefault();
+        const factor = Math.exp(e.deltaY * 0.001);
+        if (this.mode === "follow") this.zoom = Math.max(0.3, Math.min(4, this.zoom * factor));
+        else this.orbit.distance = Math.max(1, Math.min(this.home.distance * 4, this.orbit.distance * factor));
+        this.onchange?.();
+      },
+      { signal, passive: false },
+    );
   }
   drag(dx, dy, pan) {
     if (this.mode === "fly") {
@@ -114,7 +140,8 @@ export class Stage3D {
       this.swing += dx * 0.006;
       this.lift = Math.max(-0.6, Math.min(1.2, this.lift + dy * 0.004));
     } else if (pan) {
-      const s = this.orbit.distance / 900, { yaw } = this.orbit;
+      const s = this.orbit.distance / 900,
+        { yaw } = this.orbit;
       this.target.x += (dx * Math.sin(yaw) + dy * Math.cos(yaw)) * -s;
       this.target.z += (-dx * Math.cos(yaw) + dy * Math.sin(yaw)) * -s;
     } else {
@@ -127,8 +154,13 @@ export class Stage3D {
   aim(body, seconds) {
     const eye = this.camera.position;
     if (this.mode === "follow" && body) {
-      const yaw = body.yaw + this.swing, far = this.behind * this.zoom;
-      const want = new THREE.Vector3(body.x - Math.cos(yaw) * far, body.y + this.up * this.zoom + this.lift * far, body.z - Math.sin(yaw) * far);
+      const yaw = body.yaw + this.swing,
+        far = this.behind * this.zoom;
+      const want = new THREE.Vector3(
+        body.x - Math.cos(yaw) * far,
+        body.y + this.up * this.zoom + this.lift * far,
+        body.z - Math.sin(yaw) * far,
+      );
       const ease = this.fresh ? 1 : 1 - Math.exp(-8 * seconds);
       eye.lerp(want, ease);
       this.looking ??= new THREE.Vector3();
@@ -139,7 +171,8 @@ export class Stage3D {
       const { yaw, pitch } = this.flight;
       const look = new THREE.Vector3(Math.cos(yaw) * Math.cos(pitch), Math.sin(pitch), Math.sin(yaw) * Math.cos(pitch));
       const pace = this.home.distance * 0.5 * seconds * (this.held.has("ShiftLeft") ? 3 : 1);
-      const ahead = this.held.has("KeyW") - this.held.has("KeyS"), right = this.held.has("KeyD") - this.held.has("KeyA");
+      const ahead = this.held.has("KeyW") - this.held.has("KeyS"),
+        right = this.held.has("KeyD") - this.held.has("KeyA");
       eye.addScaledVector(look, ahead * pace);
       eye.x -= Math.sin(yaw) * right * pace;
       eye.z += Math.cos(yaw) * right * pace;
@@ -147,7 +180,11 @@ export class Stage3D {
       this.camera.lookAt(eye.x + look.x, eye.y + look.y, eye.z + look.z);
     } else {
       const { yaw, pitch, distance } = this.orbit;
-      eye.set(this.target.x - Math.cos(yaw) * Math.cos(pitch) * distance, this.target.y + Math.sin(pitch) * distance, this.target.z - Math.sin(yaw) * Math.cos(pitch) * distance);
+      eye.set(
+        this.target.x - Math.cos(yaw) * Math.cos(pitch) * distance,
+        this.target.y + Math.sin(pitch) * distance,
+        this.target.z - Math.sin(yaw) * Math.cos(pitch) * distance,
+      );
       this.camera.lookAt(this.target);
     }
   }
@@ -172,7 +209,13 @@ export class Stage3D {
   }
   facts() {
     const { render, memory } = this.renderer.info;
-    return { calls: render.calls, triangles: render.triangles, lines: render.lines, geometries: memory.geometries, textures: memory.textures };
+    return {
+      calls: render.calls,
+      triangles: render.triangles,
+      lines: render.lines,
+      geometries: memory.geometries,
+      textures: memory.textures,
+    };
   }
   close() {
     this.stop.abort();
@@ -197,11 +240,15 @@ export class Stage2D {
     this.stop = new AbortController();
     const signal = this.stop.signal;
     this.canvas.addEventListener("pointerup", (e) => this.onpick?.(e.offsetX, e.offsetY), { signal });
-    this.canvas.addEventListener("wheel", (e) => {
-      e.preventDefault();
-      this.zoom = Math.max(0.5, Math.min(6, this.zoom * Math.exp(-e.deltaY * 0.001)));
-      this.onchange?.();
-    }, { signal, passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (e) => {
+        e.preventDefault();
+        this.zoom = Math.max(0.5, Math.min(6, this.zoom * Math.exp(-e.deltaY * 0.001)));
+        this.onchange?.();
+      },
+      { signal, passive: false },
+    );
   }
   background() {}
   frame([x, y], width, height) {

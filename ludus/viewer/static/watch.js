@@ -10,7 +10,17 @@ export async function loadView(name) {
 }
 
 export function needsWebGL() {
-  return h("div.empty", {}, h("h2", {}, "This browser shows no 3D"), h("p", {}, "WebGL is off or missing. Turn on hardware acceleration in the browser's settings and reload, or use another browser (a current Firefox, Chromium or Safari)."), h("p", {}, "Everything else works: ", h("a", { href: "#/" }, "runs"), ", curves, findings and the 2D games."));
+  return h(
+    "div.empty",
+    {},
+    h("h2", {}, "This browser shows no 3D"),
+    h(
+      "p",
+      {},
+      "WebGL is off or missing. Turn on hardware acceleration in the browser's settings and reload, or use another browser (a current Firefox, Chromium or Safari).",
+    ),
+    h("p", {}, "Everything else works: ", h("a", { href: "#/" }, "runs"), ", curves, findings and the 2D games."),
+  );
 }
 
 function open(mount, film, view, options) {
@@ -33,7 +43,8 @@ export async function replayPage(page, [run, file], query) {
   const view = await loadView(film.header.view);
   const asked = new Set();
   const options = {
-    onplay: (agent, t) => (location.hash = `#/watch?run=${encodeURIComponent(run)}&replay=${encodeURIComponent(file)}&at=${t}&take=${agent}`),
+    onplay: (agent, t) =>
+      (location.hash = `#/watch?run=${encodeURIComponent(run)}&replay=${encodeURIComponent(file)}&at=${t}&take=${agent}`),
     onpick: (agent) => options.wantSeen(agent),
     async wantSeen(agent) {
       if (asked.has(agent) || !film.header.seen.length) return;
@@ -44,7 +55,10 @@ export async function replayPage(page, [run, file], query) {
         player.dirty = true;
       }
     },
-    actions: [h("a.button", { href: `${address}/export`, download: "", title: "this replay as one HTML file" }, "export"), h("a.button", { href: `#/run/${encodeURIComponent(run)}`, title: "back to the run" }, "run")],
+    actions: [
+      h("a.button", { href: `${address}/export`, download: "", title: "this replay as one HTML file" }, "export"),
+      h("a.button", { href: `#/run/${encodeURIComponent(run)}`, title: "back to the run" }, "run"),
+    ],
   };
   const player = open(page, film, view, options);
   if (player) {
@@ -60,7 +74,10 @@ export async function watchPage(page, _, query) {
   fill(page, h("p.wait", {}, SLOW));
   const socket = new WebSocket(`ws://${location.host}/ws/stage?${query}`);
   socket.binaryType = "arraybuffer";
-  let player = null, closed = false, film = null, waiting = Promise.resolve();
+  let player = null,
+    closed = false,
+    film = null,
+    waiting = Promise.resolve();
   const say = (message) => socket.readyState === 1 && socket.send(JSON.stringify(message));
   const back = query.get("run") ? [h("a.button", { href: `#/run/${encodeURIComponent(query.get("run"))}` }, "run")] : [];
   const restart = h("button", { title: "a new episode", onclick: () => say({ restart: true }) }, "new game");
@@ -105,22 +122,56 @@ export async function watchPage(page, _, query) {
   };
 }
 
-export const problem = (reason) => h("div.empty", {}, h("h2", {}, "That did not work"), h("p", {}, reason), h("p", {}, h("a", { href: "#/" }, "Back to the runs")));
+export const problem = (reason) =>
+  h(
+    "div.empty",
+    {},
+    h("h2", {}, "That did not work"),
+    h("p", {}, reason),
+    h("p", {}, h("a", { href: "#/" }, "Back to the runs")),
+  );
 
 export async function gamesPage(page) {
   fill(page, h("p.wait", {}, "Reading the games …"));
   const { games } = await (await ask("/api/games")).json();
-  fill(page, h("h1", {}, "Games"), h("p.note", {}, "Watch bots play before training anything, with the reward terms they earn; or take a place yourself."), h("div.cards", {}, games.map(card)));
+  fill(
+    page,
+    h("h1", {}, "Games"),
+    h("p.note", {}, "Watch bots play before training anything, with the reward terms they earn; or take a place yourself."),
+    h("div.cards", {}, games.map(card)),
+  );
 }
 
 function card({ source, summary, bots, presets }) {
-  const preset = h("select", {}, ["", ...presets].map((p) => h("option", { value: p }, p || "as it is")));
-  const casts = Object.entries(bots).map(([role, names]) => [role, h("select", {}, names.filter((n) => !["still", "random"].includes(n)).concat("random", "still").map((n) => h("option", { value: n }, `bot:${n}`)))]);
+  const preset = h(
+    "select",
+    {},
+    ["", ...presets].map((p) => h("option", { value: p }, p || "as it is")),
+  );
+  const casts = Object.entries(bots).map(([role, names]) => [
+    role,
+    h(
+      "select",
+      {},
+      names
+        .filter((n) => !["still", "random"].includes(n))
+        .concat("random", "still")
+        .map((n) => h("option", { value: n }, `bot:${n}`)),
+    ),
+  ]);
   const go = (take) => {
     const query = new URLSearchParams({ game: source + (preset.value ? `:${preset.value}` : "") });
     casts.forEach(([role, select]) => query.append("agents", `${role}=bot:${select.value}`));
     if (take) query.append("take", "0");
     location.hash = `#/watch?${query}`;
   };
-  return h("div.card", {}, h("h3", {}, source), h("p", {}, summary), casts.map(([role, select]) => h("label", {}, role, select)), presets.length ? h("label", {}, "preset", preset) : [], h("div.bar", {}, h("button.accent", { onclick: () => go(false) }, "watch"), h("button", { onclick: () => go(true) }, "play")));
+  return h(
+    "div.card",
+    {},
+    h("h3", {}, source),
+    h("p", {}, summary),
+    casts.map(([role, select]) => h("label", {}, role, select)),
+    presets.length ? h("label", {}, "preset", preset) : [],
+    h("div.bar", {}, h("button.accent", { onclick: () => go(false) }, "watch"), h("button", { onclick: () => go(true) }, "play")),
+  );
 }
