@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "runs" / "live"
         train = [sys.executable, "-m", "ludus", "train", options.recipe, "--run", str(run), "--quiet", "--train.threads", "1",
-                 "--train.total-seconds", str(options.seconds + 600), "--checkpoint.every-seconds", "20", "--eval.every-agent-steps", "1000000000"]  # fmt: skip
+                 "--train.total-seconds", str(options.seconds + 600), "--checkpoint.every-seconds", "20", "--train.total-agent-steps", "1000000000000", "--eval.every-agent-steps", "1000000000000"]  # fmt: skip
         view = [sys.executable, "-m", "ludus", "view", "--root", str(run.parent), "--port", str(PORT), "--headless"]
         with subprocess.Popen(train, stdout=subprocess.DEVNULL) as trainer, subprocess.Popen(view) as viewer:
             try:
@@ -117,8 +117,10 @@ def compare(run: Path, options: argparse.Namespace, trainer: int, viewer: int) -
 
 def wait_for_line(log: Path) -> list[dict[str, float]]:
     """The lines of the log, once there is a new one: an iteration has just ended."""
-    count = len(log.read_text().splitlines())
+    count, end = len(log.read_text().splitlines()), time.monotonic() + 120
     while len(lines := log.read_text().splitlines()) == count:
+        if time.monotonic() > end:
+            sys.exit("no iteration ended for two minutes: is the trainer still there?")
         time.sleep(0.02)
     return [json.loads(lines[-1])]
 
