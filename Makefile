@@ -21,8 +21,9 @@ install-dev: .venv/installed-dev
 		echo "ONNX could not be installed: its tests will be skipped."
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[pictures]' || \
 		echo "Playwright could not be installed: browser tests will be skipped."
-	command -v chromium chromium-browser google-chrome >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || \
-		sudo -n apt-get install -y -qq chromium >/dev/null 2>&1 || \
+	command -v chromium chromium-browser google-chrome >/dev/null || \
+		(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
+		(sudo -n apt-get update -qq && sudo -n apt-get install -y -qq chromium) >/dev/null 2>&1 || \
 		echo "Chromium could not be installed (apt-get install chromium): browser tests will be skipped."
 	touch $@
 
