@@ -24,9 +24,18 @@ COMMANDS = {
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
     "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward and tries it out"),
     "doctor run": ("ludus.commands.doctor_run", "is this run healthy? reads our logs and other libraries'"),
-    "doctor compare": ("ludus.commands.doctor_compare", "what differs between two runs, where their curves part, what is suspect"),
-    "doctor bisect": ("ludus.commands.doctor_bisect", "which difference between two runs makes one fail? found by running subsets"),
-    "doctor selftest": ("ludus.commands.doctor_selftest", "is the learning code sound? known answers, part by part, in about a minute"),
+    "doctor compare": (
+        "ludus.commands.doctor_compare",
+        "what differs between two runs, where their curves part, what is suspect",
+    ),
+    "doctor bisect": (
+        "ludus.commands.doctor_bisect",
+        "which difference between two runs makes one fail? found by running subsets",
+    ),
+    "doctor selftest": (
+        "ludus.commands.doctor_selftest",
+        "is the learning code sound? known answers, part by part, in about a minute",
+    ),
     "doctor reference": ("ludus.commands.doctor_reference", "a recipe's usual course, from finished runs"),
     "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }

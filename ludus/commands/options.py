@@ -166,7 +166,9 @@ def parse_config(
         policy=base.policy,
         league=base.league,
         curriculum=curriculum(
-            tasks=tasks(**{f.name: getattr(base.curriculum.tasks, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"})
+            tasks=tasks(
+                **{f.name: getattr(base.curriculum.tasks, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"}
+            )
         ),
         eval=base.eval,
         checkpoint=base.checkpoint,
