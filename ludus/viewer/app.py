@@ -54,6 +54,7 @@ class Viewer:
             Route("/api/run/{run:path}/replay/{file}/seen/{agent:int}", self.seen),
             Route("/api/run/{run:path}/replay/{file}/export", self.export),
             Route("/api/run/{run:path}/replay/{file}", self.replay),
+            Route("/api/run/{run:path}/analysis/{file}", self.picture),
             Route("/api/run/{run:path}", self.run),
             WebSocketRoute("/ws/stage", self.stage),
             Route("/{path:path}", self.file),
@@ -90,6 +91,13 @@ class Viewer:
 
     async def run(self, request: Request) -> Response:
         return await self._answer(partial(self.library.whole, request.path_params["run"]))
+
+    async def picture(self, request: Request) -> Response:
+        asked = request.path_params
+        answer = await self._answer(partial(self.library.picture, asked["run"], asked["file"]))
+        if answer.status_code == 200:
+            answer.headers["content-type"] = "image/png"
+        return answer
 
     async def replay(self, request: Request) -> Response:
         asked = request.path_params

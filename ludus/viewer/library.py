@@ -57,6 +57,17 @@ class Library:
             raise LudusError(f"there is no replay '{file[:80]}' in {name[:80]}: it may have made way for newer ones")
         return path
 
+    def pictures(self, run: Run) -> dict[str, Path]:
+        """What `ludus eval --analyse` drew, the newest first."""
+        found = sorted((run.path / "analysis").resolve().glob("*.png"), reverse=True)
+        return {p.name: p for p in found if p.resolve().is_relative_to(run.path.resolve())}
+
+    def picture(self, name: str, file: str) -> bytes:
+        path = self.pictures(self.run(name)).get(file)
+        if path is None:
+            raise LudusError(f"there is no picture '{file[:80]}' in {name[:80]}")
+        return path.read_bytes()
+
     # -- what a page shows ---------------------------------------------------------------------------------------------
 
     def listing(self) -> list[dict[str, Any]]:
@@ -100,6 +111,7 @@ class Library:
             "effective": {k: game.get(k) for k in ("game", "preset", "sizes", "params", "rewards", "fingerprint")},
             "replay_list": [replay_name(file) for file in self.replays(run)],
             "league": league(run, game),
+            "pictures": list(self.pictures(run)),
         }
 
     def metrics(self, run: Run) -> list[dict[str, Any]]:

@@ -117,6 +117,21 @@ def test_links_out_of_the_root_are_not_followed(root, tmp_path):
         assert json.loads(get(port, "/api/run/real")[1])["replay_list"] == []
 
 
+def test_pictures_of_an_analysis_are_served_and_nothing_beside_them(tmp_path):
+    folder = tmp_path / "runs" / "real" / "analysis"
+    folder.mkdir(parents=True)
+    (folder.parent / "config.json").write_text('{"values": {"game": "pursuit"}}')
+    (folder / "strategy-7.png").write_bytes(b"a picture")
+    (folder / "strategy-7.json").write_text("{}")
+    (tmp_path / "secret.png").write_bytes(b"a secret")
+    os.symlink(tmp_path / "secret.png", folder / "link.png")
+    with serving(tmp_path / "runs") as (_, port):
+        assert json.loads(get(port, "/api/run/real")[1])["pictures"] == ["strategy-7.png"]
+        assert get(port, "/api/run/real/analysis/strategy-7.png")[:2] == (200, b"a picture")
+        for name in ("link.png", "strategy-7.json", "..%2fconfig.json"):
+            assert get(port, f"/api/run/real/analysis/{name}")[0] == 404
+
+
 def test_hostile_names_stay_data(port):
     _, body, headers = get(port, "/api/runs")
     names = [run["name"] for run in json.loads(body)["runs"]]

@@ -101,6 +101,7 @@ export async function runPage(page, [name]) {
         ? h("div.grid", {}, charts)
         : h("p.empty", {}, "No iteration is finished yet: curves appear here by themselves."),
       leagueParts(run),
+      analysisParts(run),
       tables(run),
     );
   };
@@ -193,6 +194,12 @@ function replays(run) {
       ),
     ),
   ];
+}
+
+function analysisParts({ name, pictures }) {
+  if (!pictures?.length) return [];
+  const source = (file) => `/api/run/${name.split("/").map(encodeURIComponent).join("/")}/analysis/${encodeURIComponent(file)}`;
+  return [h("h2", {}, "Strategy vectors"), h("img.analysis", { src: source(pictures[0]), alt: pictures[0] })];
 }
 
 function leagueParts({ league }) {
