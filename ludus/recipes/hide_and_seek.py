@@ -13,6 +13,7 @@ def hide_and_seek() -> Config:
         game_values={
             # a potential: it tells the way to hiders nobody sees. Without it a seeker that sees nobody turns on the spot
             "reward.approach": 100.0,
+            "reward.searches": 0.5,  # less than a tenth of the goal; without it seekers that see nobody walk in small circles
             "terrains": 1024,  # with few, seekers learn the places rather than how to search
         },
         envs=512,

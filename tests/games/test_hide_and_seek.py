@@ -608,6 +608,21 @@ def test_approach_pays_for_coming_nearer_and_takes_it_back():
     assert batch["term_approach"][0, SEEKER] == 0  # nothing is earned while they hide
 
 
+def test_each_part_of_the_world_is_searched_once():
+    batch = flat(catch_distance=0.5)
+    earned = []
+    for x, z in ((2.0, 2.0), (3.9, 3.9), (4.1, 3.9), (2.0, 2.0), (30.0, 16.5), (4.1, 3.9)):
+        stand(batch, SEEKER, x, z)
+        act(batch, SEEKER)
+        earned.append(float(batch["term_searches"][0, SEEKER]))
+    assert earned == [1, 0, 1, 0, 1, 0] and not batch["term_searches"][0, HIDER:].any()
+    batch.reset()
+    batch["step"][...] = 100
+    stand(batch, SEEKER, 2.0, 2.0)
+    act(batch, SEEKER)
+    assert batch["term_searches"][0, SEEKER] == 1  # a new episode, a new search
+
+
 def test_presets_hold_the_numbers_of_their_stories():
     seeking = 240 - 36
     watching = GAME.resolve(preset="watching_pays").weights

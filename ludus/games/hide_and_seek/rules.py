@@ -26,6 +26,7 @@ TALLEST = 16.0  # scales heights
 FASTEST, FASTEST_UP = 8.0, 20.0  # scale velocities
 FORGOTTEN = 5.0  # seconds after which "a while ago" reads as never
 HALF_NEAR = 8.0  # metres at which a hider counts as half near
+PARTS = 8  # the world in 8x8 parts, for counting how much of it a seeker went through
 
 
 @phase(lanes="agents", writes=("held", "caught"))
@@ -128,9 +129,23 @@ def approach(env, agent, agents, seekers, step, hide_steps, position, alive, nea
     near[env, agent] = now
 
 
-@phase(lanes="agents", writes="near")
-def line_up(env, agent, agents, seekers, position, alive, near):
+@phase(lanes="agents", writes=("been", "term_searches"))
+def search(env, agent, seekers, world, step, hide_steps, alive, position, been, term_searches):
+    """Counts each part of the world that a seeker enters for the first time in an episode."""
+    if agent >= seekers or not alive[env, agent] or step[env] <= hide_steps[env]:
+        return
+    side = float32(world) / float32(PARTS)
+    row = min(int(position[env, agent, 0] / side), PARTS - 1)
+    bit = 1 << min(int(position[env, agent, 2] / side), PARTS - 1)
+    term_searches[env, agent] = 0.0 if been[env, agent, row] & bit else 1.0
+    been[env, agent, row] |= bit
+
+
+@phase(lanes="agents", writes=("near", "been"))
+def line_up(env, agent, agents, seekers, position, alive, near, been):
     near[env, agent] = nearness(position, alive, env, agent, seekers, agents) if agent < seekers else float32(0.0)
+    for row in range(PARTS):
+        been[env, agent, row] = 0
 
 
 @phase(lanes="agents", writes=("held", "caught"))

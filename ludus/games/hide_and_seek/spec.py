@@ -8,6 +8,7 @@ from ludus.games.hide_and_seek.bots import forget, hider, seeker
 from ludus.games.hide_and_seek.building import build, hand_out, intend
 from ludus.games.hide_and_seek.physics import SPAWN_APART, move, spawn, turn, wake
 from ludus.games.hide_and_seek.rules import (
+    PARTS,
     approach,
     count_again,
     hold,
@@ -18,11 +19,14 @@ from ludus.games.hide_and_seek.rules import (
     observe_others,
     observe_self,
     release,
+    search,
 )
 from ludus.games.hide_and_seek.vision import look, see
 from ludus.sim import Binary, Continuous, Game, Goal, Param, Role, Term, f32, flag, i8, i32
 
 SEEKING = "max_steps - hide_steps"
+# whoever walks as far as an eighth of the world is wide enters at most 1.42 of its 8x8 parts; a step is 1/12 s
+MOST_PARTS = f"1 + 0.95 * seeker_speed * ({SEEKING}) / world"
 
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
@@ -111,6 +115,7 @@ GAME = Game(
         caught=flag("agents"),
         found=i32(),
         near=f32("agents"),
+        been=i32("agents", PARTS),
         # what the bots remember
         bot_goal=f32("agents", 2),
         bot_heading=f32("agents", 2),
@@ -150,6 +155,7 @@ GAME = Game(
         all_caught=Term("goal", 100.0, most=1, roles="seeker"),
         none_caught=Term("goal", -10.0, most=1, roles="seeker"),
         approach=Term("potential", 0.0, most="hiders", least="-hiders", roles="seeker", help="1 from far away up to a hider, and back"),
+        searches=Term("shaping", 0.0, most=MOST_PARTS, roles="seeker", help="each of 8x8 parts of the world, once"),
         hidden=Term("shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"),
         seen=Term("shaping", -0.02, most=SEEKING, roles="hider", help="each step a seeker sees it"),
         survived=Term("goal", 50.0, most=1, roles="hider"),
@@ -162,7 +168,7 @@ GAME = Game(
         lasted=Goal("share of the seeking time it was free", roles="hider"),
     ),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
-    step=[turn, intend, build, move, see, hold, leave, judge, approach, look, observe_self, observe_others, observe_blocks],
+    step=[turn, intend, build, move, see, hold, leave, judge, approach, search, look, observe_self, observe_others, observe_blocks],
     reset=[
         terrain.choose_terrain,
         terrain.plan_terrain,
