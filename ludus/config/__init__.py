@@ -1,0 +1,46 @@
+"""The whole configuration as dataclasses, a file per subject; that of Rainbow is with the algorithm.
+
+A field's docstring is its help text; None means: derived, see `resolve`. An experiment (a recipe) is a function that returns
+a Config. Any `Scalar` may be a schedule (`ludus.curriculum.schedules`).
+"""
+
+from ludus.config.checks import check
+from ludus.config.curriculum import VARY, CurriculumConfig, Stage, TasksConfig
+from ludus.config.derived import resolve
+from ludus.config.experiment import PRESETS, Config, apply_preset
+from ludus.config.league import LeagueConfig
+from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
+from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
+from ludus.config.running import ON_CRITICAL, CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
+from ludus.config.values import flatten, origins, set_value, unflatten
+from ludus.learn.rainbow_config import RainbowConfig
+
+__all__ = [
+    "OF_ACTIONS",
+    "ON_CRITICAL",
+    "PRESETS",
+    "SHARED_BY_ROLES",
+    "STRATEGY_SIZES",
+    "VARY",
+    "CheckpointConfig",
+    "Config",
+    "CurriculumConfig",
+    "DoctorConfig",
+    "EvalConfig",
+    "LeagueConfig",
+    "LogConfig",
+    "PPOConfig",
+    "PolicyConfig",
+    "RainbowConfig",
+    "Stage",
+    "StrategyConfig",
+    "TasksConfig",
+    "TrainConfig",
+    "apply_preset",
+    "check",
+    "flatten",
+    "origins",
+    "resolve",
+    "set_value",
+    "unflatten",
+]

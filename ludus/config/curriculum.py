@@ -1,0 +1,56 @@
+"""Settings of what changes while the agent learns: stages and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A part of a curriculum: it ends when the win rate against an opponent is surely high enough."""
+
+    mix: str
+    """Opponents of this stage, as in league.mix."""
+    opponent: str = ""
+    """Whose defeat ends the stage, such as bot:constant; empty in the last stage."""
+    win_rate: float = 0.9
+    """The lower confidence bound of the win rate that must be reached."""
+    least_episodes: int = 200
+    """Episodes it is measured over, at least."""
+    game: dict[str, float] = field(default_factory=dict)
+    """Game parameters and reward.TERM weights of this stage."""
+
+
+@dataclass(kw_only=True)
+class TasksConfig:
+    """Every env plays a task of its own: other values of some game parameters, drawn anew in its reset rows."""
+
+    vary: dict[str, str] = field(default_factory=dict)
+    """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5" (default: no tasks)."""
+    sampler: str = "learning_progress"
+    """learning_progress (tasks whose score moves, or is above that of random play) or uniform."""
+    pool: int = 1000
+    """Tasks to draw from; all of them where fewer are possible."""
+    goal: str | None = None
+    """Goal metric that is a task's score (default: the game's first)."""
+    baseline: float | None = None
+    """Score of random play (default: measured at the start)."""
+    fast_rate: float = 0.1
+    """How far the fast average of a task's scores moves per completed episode."""
+    slow_rate: float = 0.02
+    """The same of the slow average."""
+    evict_share: float = 0.4
+    """Share of the tasks, those of least progress, that make room for new ones."""
+    evict_after: int = 5
+    """Completed episodes before a task may be evicted."""
+
+
+@dataclass(kw_only=True)
+class CurriculumConfig:
+    """What changes while the agent learns. Game parameters may also be schedules: --game.trees "0 -> 20"."""
+
+    stages: tuple[Stage, ...] = ()
+    """Stages, one after the other (set in recipes)."""
+    tasks: TasksConfig = field(default_factory=TasksConfig)

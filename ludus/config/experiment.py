@@ -1,0 +1,63 @@
+"""The whole configuration of one experiment, and presets that change a part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ludus.config.curriculum import CurriculumConfig
+from ludus.config.league import LeagueConfig
+from ludus.config.policy import PolicyConfig
+from ludus.config.ppo import PPOConfig
+from ludus.config.running import CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
+from ludus.curriculum.schedules import Scalar
+from ludus.errors import LudusError, nearest
+from ludus.learn.rainbow_config import RainbowConfig
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "fast": {"learn.epochs": 2, "eval.greedy": False, "log.tensorboard": False},
+    "stable": {"learn.epochs": 4, "learn.clip": 0.1, "learn.target_kl": 0.02, "learn.max_grad_norm": 0.5},
+}
+
+
+@dataclass(kw_only=True)
+class Config:
+    """One experiment."""
+
+    game: str
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or a function that returns an env."""
+    game_values: dict[str, Scalar] = field(default_factory=dict)
+    """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
+    envs: int = 1024
+    """Number of envs."""
+    seed: int = 0
+    """Seed of everything."""
+    device: str = "cpu"
+    """cpu or cuda."""
+    algorithm: str = "ppo"
+    """ppo (settings in learn) or rainbow (settings in rainbow)."""
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    learn: PPOConfig = field(default_factory=PPOConfig)
+    rainbow: RainbowConfig = field(default_factory=RainbowConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    league: LeagueConfig = field(default_factory=LeagueConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    doctor: DoctorConfig = field(default_factory=DoctorConfig)
+
+    def __post_init__(self) -> None:
+        if callable(self.game):
+            from ludus.envs.guests import source_of
+
+            self.game = source_of(self.game)
+
+
+def apply_preset(config: Config, name: str) -> None:
+    """Presets change a recipe where it trades speed against stability."""
+    if name not in PRESETS:
+        raise LudusError(f"unknown preset '{name}': {nearest(name, PRESETS)}")
+    for key, value in PRESETS[name].items():
+        section, _, attribute = key.partition(".")
+        setattr(getattr(config, section), attribute, value)

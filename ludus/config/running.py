@@ -1,0 +1,84 @@
+"""Settings of how a run goes: its budget, and what it evaluates, keeps, writes and does when it falls ill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ON_CRITICAL = ("warn", "stop", "rollback")
+
+
+@dataclass(kw_only=True)
+class TrainConfig:
+    """The budget: training ends when one of them is spent."""
+
+    total_agent_steps: int | None = None
+    """Agent-steps (valid decisions of learning agents)."""
+    total_seconds: float | None = None
+    """Seconds of wall-clock time."""
+    stagger: bool = True
+    """Cut each env's first episode at a random length, so that envs are out of step."""
+    threads: int | None = None
+    """CPU threads of simulator and network (default: measured)."""
+    dtype: str | None = None
+    """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
+    compile: bool = False
+    """Fuse the small kernels of acting and learning (torch.compile): faster on CUDA, after a minute of compiling."""
+
+
+@dataclass(kw_only=True)
+class EvalConfig:
+    """Evaluation during training, on seeds that are not trained on."""
+
+    every_agent_steps: int | None = None
+    """Agent-steps between evaluations (default: a tenth of the budget)."""
+    every_seconds: float | None = None
+    """Seconds between evaluations."""
+    episodes: int = 64
+    """Episodes per opponent."""
+    against: tuple[str, ...] = ("self", "bots")
+    """Opponents: self, bots (all of them), bot:NAME, snapshots (a few, evenly over the pool)."""
+    seed: int = 1_000_003
+    """Seed of the evaluation envs."""
+    greedy: bool = True
+    """Evaluate the most likely action too, beside sampled ones."""
+
+
+@dataclass(kw_only=True)
+class CheckpointConfig:
+    """What is kept, and when."""
+
+    every_agent_steps: int | None = None
+    """Agent-steps between checkpoints."""
+    every_seconds: float | None = 60.0
+    """Seconds between checkpoints."""
+    keep: int = 3
+    """Newest checkpoints to keep; the first, the best and the last stay anyway."""
+    best_metric: str | None = None
+    """Metric that decides which checkpoint is best, such as eval/self/catch_rate (default: the first goal metric)."""
+
+
+@dataclass(kw_only=True)
+class LogConfig:
+    """What a run writes."""
+
+    tensorboard: bool = True
+    """TensorBoard events beside metrics.jsonl."""
+    wandb: str | None = None
+    """Project at Weights & Biases to log to as well."""
+    diagnostics_every: int = 20
+    """Iterations between lines of diagnostics.jsonl; 0: never."""
+    episodes: int = 2000
+    """At most this many episodes are sampled into episodes.csv."""
+    replay_every: int = 1
+    """Evaluations between stored replays (best, worst and a random episode per opponent); 0: never."""
+    replays: int = 30
+    """Newest replays to keep."""
+
+
+@dataclass(kw_only=True)
+class DoctorConfig:
+    """The doctor watches every run; what it sees is in findings.jsonl, in the dashboard and in the report."""
+
+    on_critical: str = "warn"
+    """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a new run from the last
+    healthy checkpoint with the suggested change (never for a finding that depends on the clock)."""
