@@ -33,7 +33,7 @@ AT_ONCE = ("not_finite", "observations_broken", "value_impossible")
 HALF_WAY = 0.5
 NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
 """What says that nothing has been learnt yet: some healthy runs begin to learn when a third of their budget is spent."""
-BY_CLOCK = ("slowing_down",)
+BY_CLOCK = ("slowing_down", "resets_dominate")
 """Findings from wall-clock time: another program on the machine can cause them, so no run is rolled back for one."""
 
 

@@ -6,6 +6,8 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.statistics import Array, Noise, certainty, head, noise, tail, windows
 
@@ -17,6 +19,7 @@ SURE_OF_BEST = 3.5
 luck alone gets to about 2.5."""
 CUTS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LITTLE = 0.5
+ALIKE = 1e-6
 LATE = 0.3
 """A log that starts after this share of its last step saw nothing of the beginning."""
 
@@ -36,6 +39,8 @@ class Progress:
     learned: bool
     whole: bool
     """Long enough to judge, and the beginning is in it."""
+    measure: str = "return"
+    """What rose or did not."""
 
     @property
     def gain(self) -> float:
@@ -91,8 +96,22 @@ def _rises(values: Array, of: Noise) -> bool:
 
 def of_role(log: Log, role: str) -> Progress:
     """The return of a role. Among several learning roles a return says little: the others learn too."""
-    judged = progress(log.of(role, "return"))
+    sooner = same_but_sooner(log, role)
+    judged = progress(log.of(role, "return")) if sooner is None else progress(sooner)
+    judged = judged if sooner is None else dataclasses.replace(judged, measure="episode length, shorter counting as better")
     return dataclasses.replace(judged, whole=False) if competitive(log) else judged
+
+
+def same_but_sooner(log: Log, role: str) -> Curve | None:
+    """Where every episode earns the same sum above zero at its end, and episodes differ in length, a discounted learner is paid
+    for being quick: lengths, their sign turned, are what it learns by. None where the return says it all."""
+    returns, lengths = log.get(f"episode/{role}/return"), log.get(f"episode/{role}/length")
+    if returns is None or lengths is None or len(returns) < FEWEST_ROWS or len(lengths) != len(returns):
+        return None
+    least = float(returns.values.min())
+    if least <= 0 or float(np.ptp(returns.values)) > ALIKE * least or float(np.ptp(lengths.values)) == 0:
+        return None
+    return Curve(lengths.name, lengths.steps, -lengths.values)
 
 
 def competitive(log: Log) -> bool:

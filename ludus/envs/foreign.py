@@ -111,6 +111,7 @@ class ForeignBatch:
         self.arrays["seeds"][...] = self._seeds()
         self._episodes: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._valid_steps = 0
+        self._worker_cpu = 0.0
 
     def _seeds(self) -> np.ndarray:
         return (self.seed * 1_000_003 + np.arange(self.num_envs)) % 2**31
@@ -186,6 +187,14 @@ class ForeignBatch:
     def read_valid_steps(self) -> int:
         count, self._valid_steps = self._valid_steps, 0
         return count
+
+    def read_spent(self) -> tuple[float, float]:
+        """Since the last call: seconds of training that went into resets, and CPU time that worker processes used."""
+        resets, used = float(self.arrays["reset_seconds"].sum()), float(self.arrays["worker_cpu"].sum())
+        workers = int(np.count_nonzero(self.arrays["worker_cpu"]))
+        self.arrays["reset_seconds"][...] = 0.0
+        used, self._worker_cpu = used - self._worker_cpu, used
+        return resets / max(1, workers), used
 
     def received(self) -> dict[str, Any]:
         return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}}

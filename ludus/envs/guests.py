@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
+import time
 from typing import Any
 
 import gymnasium
@@ -126,8 +128,10 @@ class Guest:
         """One step or, in a reset row, the start of an episode."""
         try:
             if resetting:
+                begin = time.perf_counter()
                 seed = int(self.arrays["seeds"][self.number])
                 self.reset(seed if seed >= 0 else None)
+                self.arrays["reset_seconds"][self.number] += time.perf_counter() - begin
             else:
                 self.step()
         except LudusError:

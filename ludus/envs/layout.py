@@ -111,5 +111,8 @@ class ForeignLayout:
             "resetting": ("bool", (num_envs,)),
             "lost": ("bool", (num_envs,)),  # the env went away in the middle of the episode
             "busy_with": ("int32", (num_envs,)),  # at the first env of a process: the env that it is stepping
+            "reset_seconds": ("float64", (num_envs,)),  # spent in resets, since it was last read
+            "worker_cpu": ("float64", (num_envs,)),  # at the first env of a worker process: CPU time that it has used
             "seeds": ("int64", (num_envs,)),
+            **pictures.shapes(filmed),
         }

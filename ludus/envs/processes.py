@@ -177,6 +177,7 @@ def main(text: str) -> None:
         answer(DONE)
         while os.read(task["orders"], 1):
             guests.step()
+            shared.arrays["worker_cpu"][task["first"]] = time.process_time()
             answer(DONE)
     except BrokenPipeError:
         pass  # the trainer is gone

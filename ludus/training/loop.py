@@ -125,7 +125,7 @@ class Trainer:
 
     def iterate(self) -> dict[str, Any]:
         """One rollout and its update."""
-        p, clock = self.progress, self.clock
+        p, clock, cpu = self.progress, self.clock, time.process_time()
         torch.manual_seed(stream_seed(self.config.seed, p.iteration, "play"))
         changed = scheduled(self.config, self.share)
         if changed:
@@ -151,7 +151,17 @@ class Trainer:
                 seen = {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()}
                 self.run.append_json("diagnostics.jsonl", seen)
                 self.doctor.watcher.add(seen, diagnostics=True)
-        return record
+        return record | self.spent(time.process_time() - cpu)
+
+    def spent(self, cpu: float) -> dict[str, float]:
+        """CPU time of an iteration, with that of worker processes. Envs of other libraries say what their resets took; compiled
+        games reset within a step."""
+        resets, elsewhere = self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0)
+        if resets:
+            resets = min(resets, self.clock.seconds["simulate"])
+            self.clock.seconds["simulate"] -= resets
+            self.clock.seconds["reset"] += resets
+        return {"speed/cpu_seconds": cpu + elsewhere}
 
     def opponent_metrics(self) -> dict[str, float]:
         """New snapshots, new opponents, the next stage; and how the policy fares against each."""

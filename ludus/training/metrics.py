@@ -20,9 +20,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
     "speed/share/PHASE": (
         "share",
-        "share of the iteration's time: simulate, act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
+        "share of the iteration's time: simulate, reset (foreign envs), act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
     ),
     "speed/cpu_per_s": ("s", "CPU time this process got per second, over the same window: little where others use the machine"),
+    "speed/cpu_seconds": (
+        "s",
+        "CPU time of the iteration's rollout and update, with that of env workers: other programs do not change it",
+    ),
     "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
     "memory/resident_mb": ("MB", "resident memory of the process"),
     "memory/workers_mb": ("MB", "resident memory of the processes that step foreign envs"),

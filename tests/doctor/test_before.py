@@ -127,6 +127,8 @@ HEALTHY = Budget(
         ({"epsilon": {0.1: 0.99, 0.5: 0.95, 0.9: 0.91}}, ["exploration_budget"]),
         ({"warm_up_share": 0.5}, ["warm_up_long"]),
         ({"checkpoints": 0.1}, ["checkpoint_rate"]),
+        ({"checkpoints": 1e5, "iterations_per_checkpoint": 0.001}, ["checkpoint_rate"]),
+        ({"checkpoints": 40.0, "iterations_per_checkpoint": 1.0}, []),
     ],
 )
 def test_budget(changes, expected):

@@ -13,6 +13,7 @@ FEW_EPISODES = 3.0
 MUCH = 0.5
 NEARLY_ALL = 0.9
 LATE_WARM_UP = 0.2
+HALF_A_ROLLOUT = 0.5
 EXPLORED_OUT = 0.1
 STILL_EXPLORING = 0.5
 """Random actions at nine tenths of the run: nothing is left of the budget to play well in."""
@@ -192,9 +193,10 @@ def checkpoint_rate(budget: Budget) -> Iterator[Finding]:
     never = budget.checkpoints is not None and budget.checkpoints < 1
     between = budget.iterations_per_checkpoint
     if never or (between is not None and between <= 1):
+        impossible = between is not None and between < HALF_A_ROLLOUT  # an interval that nobody can keep was not meant
         yield Finding(
             check="checkpoint_rate",
-            severity="warning" if never else "info",
+            severity="warning" if never or impossible else "info",
             cause="no checkpoint before the end of the run" if never else "a checkpoint after every iteration",
             evidence=f"{budget.checkpoints:.2g} in the whole run"
             if never

@@ -40,9 +40,9 @@ def return_flat(log: Log) -> Iterator[Finding]:
         yield Finding(
             check="return_flat",
             severity="critical" if long_enough else "warning",
-            cause=f"the return of {role} is worse than at the start: what the updates do is harmful"
+            cause=f"the {judged.measure} of {role} is worse than at the start: what the updates do is harmful"
             if judged.worse
-            else f"the return of {role} has not risen since the start: nothing is being learnt",
+            else f"the {judged.measure} of {role} has not improved since the start: nothing is being learnt",
             evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
             f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,

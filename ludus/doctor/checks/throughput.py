@@ -3,86 +3,157 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import SECONDS, Curve, Log
-from ludus.doctor.statistics import medians
+from ludus.doctor.log import SECONDS, STEPS, Curve, Log
+from ludus.doctor.statistics import medians, tail
 
+FEWEST_ROWS = 20
 SLOWER = 0.6
 SLOWER_UNSPLIT = 0.4
 MUCH_SLOWER = 0.25
 """Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
-LESS_TIME = 0.7
-"""Of the CPU time it got early."""
+LESS_WORK = 0.5
+"""Share of what a second of processor time did early. Programs that take turns push each other out of the caches: ten of them
+on one core cost a third of it."""
 WAITING = ("save", "log", "wait_env")
 """Phases that wait for something else than the processor."""
 STILL_FALLING = 0.8
+LIKE_THE_LAST = 0.5
+"""Share of the updates per row late in the run; with fewer a row is of another kind."""
+RESETS = 0.3
+"""Share of all time. Starting a game is usually worth a few of its steps."""
 GROWTH = 1.5
 STEADY = 0.8
 """Share of windows in which memory grows: allocation at the start grows once, a leak always."""
 
 
+@dataclass(frozen=True)
+class Decline:
+    """A speed that falls and keeps falling."""
+
+    early: float
+    late: float
+    falling: float
+    """Share of windows that are slower than the one before."""
+
+    @property
+    def left(self) -> float:
+        return self.late / self.early
+
+    @property
+    def severity(self) -> str:
+        return "critical" if self.left < MUCH_SLOWER and self.falling >= 0.75 else "warning"
+
+
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps per second, over a window, fall and keep falling. Where the process gets less CPU time and does nearly as much
-    with it as before, or where all phases slow down alike, it is other work on the machine, and only noted.
+    """Steps per second fall and keep falling. What counts is how many steps a second of processor time makes, where the log
+    says so: it does not depend on what else runs on the machine. Where only the clock's steps per second fall, or all phases
+    slow down alike, it is other work on the machine, and only noted.
 
     Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
     pool that is scanned as a whole, memory that starts to swap.
 
     See which phase's share of the time grows, and what it keeps between iterations.
     """
-    speed = log.get("speed/agent_steps_per_s") or _from_clock(log) or log.get("speed/average")
-    if speed is None or len(speed) < 20:
+    speed, work = _wall(log), _per_processor_second(log)
+    wall, own = decline(speed), decline(work)
+    phase = grown_phase(log)
+    source = speed or work
+    if source is None:
         return
-    middle = medians(speed.values[len(speed) // 10 :])  # the start compiles and warms up
+    if own is not None and own.left <= (SLOWER if phase else LESS_WORK):
+        yield _slower(source, own, phase, "steps a second of processor time")
+    elif wall is None:
+        return
+    elif work is not None:
+        if phase in WAITING:
+            yield _slower(source, wall, phase, "steps a second")
+        else:
+            done = medians(work.values[len(work) // 10 :])
+            yield _crowded(source, wall, f"; a second of processor time still does {done[-1] / done[0]:.0%} of what it did early")
+    elif phase or (wall.left <= SLOWER_UNSPLIT and not log.starting("speed/share/")):
+        yield _slower(source, wall, phase, "steps a second")
+    elif log.starting("speed/share/"):
+        yield _crowded(source, wall, "; all phases alike")
+
+
+def _slower(curve: Curve, found: Decline, phase: str, unit: str) -> Finding:
+    return Finding(
+        check="slowing_down",
+        severity=found.severity,
+        cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
+        evidence=_told(found, unit),
+        confidence=0.7,
+        fix=f"look at what '{phase}' keeps between iterations" if phase else "profile an early and a late iteration, and compare",
+        first_step=curve.first_step,
+        last_step=curve.last_step,
+    )
+
+
+def _crowded(curve: Curve, found: Decline, why: str) -> Finding:
+    return Finding(
+        check="slowing_down",
+        severity="info",
+        cause="training gets slower and slower",
+        evidence=f"{_told(found, 'steps a second')}{why}: other work on the machine",
+        confidence=0.3,
+        fix="see what else runs on the machine",
+        first_step=curve.first_step,
+        last_step=curve.last_step,
+    )
+
+
+def _told(found: Decline, unit: str) -> str:
+    return f"{found.early:,.0f} {unit} early, {found.late:,.0f} now ({found.left:.0%}), falling in {found.falling:.0%} of the windows"
+
+
+def decline(curve: Curve | None) -> Decline | None:
+    """None where a speed holds, or fell once and settled: a step down, as when learning starts after a warm-up, is no decline."""
+    if curve is None or len(curve) < FEWEST_ROWS:
+        return None
+    middle = medians(curve.values[len(curve) // 10 :])  # the start compiles and warms up
     early, late = float(middle[: len(middle) // 3].max()), float(middle[-1])
     falling = float((np.diff(middle) < 0).mean())
     settled = late > STILL_FALLING * float(np.median(middle[len(middle) // 3 : -1]))
     if early <= 0 or late / early > SLOWER or falling < 0.6 or settled:
-        return  # one step down, as when learning starts after a warm-up, is no decline
-    phase, starved = _grown_phase(log), _starved(log, speed)
-    if starved and phase not in WAITING:
-        phase = ""
-    alike = bool(log.starting("speed/share/")) and log.get("speed/cpu_per_s") is None
-    machine = not phase and (bool(starved) or alike)
-    if not phase and not machine and late / early > SLOWER_UNSPLIT:
-        return
-    yield Finding(
-        check="slowing_down",
-        severity="info" if machine else "critical" if late / early < MUCH_SLOWER and falling >= 0.75 else "warning",
-        cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
-        evidence=f"{early:,.0f} steps a second early, {late:,.0f} now ({late / early:.0%}), falling in {falling:.0%} of the windows"
-        + (starved or "; all phases alike, so it may be other work on the machine" if machine else ""),
-        confidence=0.3 if machine else 0.7,
-        fix=f"look at what '{phase}' keeps between iterations"
-        if phase
-        else "see what else runs on the machine"
-        if machine
-        else "profile an early and a late iteration, and compare",
-        first_step=speed.first_step,
-        last_step=speed.last_step,
-    )
+        return None
+    return Decline(early, late, falling)
 
 
-def _starved(log: Log, speed: Curve) -> str:
-    """Says so where the process gets clearly less CPU time than before, and what it does with each second of it has not fallen
-    as far as a leak makes it. (It falls somewhat: programs that take turns push each other out of the caches.) What worker
-    processes do is not in that time, so with them it says nothing."""
-    cpu = log.get("speed/cpu_per_s")
-    if cpu is None or len(cpu) != len(speed) or log.get("memory/workers_mb") or log.get("memory/client_mb"):
-        return ""
-    start = len(cpu) // 10
-    given, done = medians(cpu.values[start:]), medians((speed.values / np.maximum(cpu.values, 1e-3))[start:])
-    third = max(1, len(done) // 3)
-    early, before = float(given[:third].max()), float(done[:third].max())
-    if given[-1] > LESS_TIME * early or done[-1] < MUCH_SLOWER * before:
-        return ""
-    return (
-        f"; the process gets {given[-1]:.2f} s of CPU time a second, {early:.2f} early, and does {done[-1] / before:.0%} as much with "
-        f"each as before: other work on the machine"
-    )
+def _wall(log: Log) -> Curve | None:
+    """Steps per second of the clock."""
+    named = log.get("speed/agent_steps_per_s")
+    return _same_kind(log, named) if named is not None else _from_clock(log) or log.get("speed/average")
+
+
+def _per_processor_second(log: Log) -> Curve | None:
+    """Steps per second of processor time; None where nobody says how much of it there was. Older runs have only rates over a
+    window of iterations, without what worker processes used; of remote envs nothing is known."""
+    used, steps = log.get("speed/cpu_seconds"), log.get(STEPS)
+    if log.get("memory/client_mb"):
+        return None
+    if used is not None and steps is not None and len(used) == len(steps):
+        made = np.diff(steps.values, prepend=0.0)
+        return _same_kind(log, Curve("work", used.steps, made / np.maximum(used.values, 1e-6)))
+    rate, speed = log.get("speed/cpu_per_s"), log.get("speed/agent_steps_per_s")
+    if rate is None or speed is None or len(rate) != len(speed) or log.get("memory/workers_mb"):
+        return None
+    return _same_kind(log, Curve("work", speed.steps, speed.values / np.maximum(rate.values, 1e-3)))
+
+
+def _same_kind(log: Log, curve: Curve) -> Curve:
+    """Only rows that learn as much as those at the end do: filling a replay without learning from it is faster, and so are
+    updates that end early because the policy has moved far enough."""
+    updates = log.get("progress/updates")
+    if updates is None or len(updates) != len(curve):
+        return curve
+    made = np.diff(updates.values, prepend=0.0)
+    alike = made >= LIKE_THE_LAST * float(np.median(tail(made, 0.3)))
+    return Curve(curve.name, curve.steps[alike], curve.values[alike])
 
 
 def _from_clock(log: Log) -> Curve | None:
@@ -94,12 +165,12 @@ def _from_clock(log: Log) -> Curve | None:
     steps, seconds = clock.steps[::stride], clock.values[::stride]
     took = np.diff(seconds)
     usable = took > 2.0  # clocks of whole seconds
-    if usable.sum() < 20:
+    if usable.sum() < FEWEST_ROWS:
         return None
     return Curve("speed", steps[1:][usable], np.diff(steps)[usable] / took[usable])
 
 
-def _grown_phase(log: Log) -> str:
+def grown_phase(log: Log) -> str:
     """The phase whose share of the time has grown by a tenth of it. Evaluations and checkpoints come now and then and would
     drown the rest: shares are those among phases that come in every iteration, and theirs among the rows they come in."""
     curves = {c.name.removeprefix("speed/share/"): c for c in log.starting("speed/share/")}
@@ -124,7 +195,7 @@ def memory_grows(log: Log) -> Iterator[Finding]:
     names = ("memory/resident_mb", "memory/workers_mb", "memory/client_mb", "memory/gpu_allocated_mb", "memory/ram_percent")
     for name in names:
         curve = log.get(name)
-        if curve is None or len(curve) < 20:
+        if curve is None or len(curve) < FEWEST_ROWS:
             continue
         rest = curve.values[len(curve) // 10 :]
         middle = medians(rest)
@@ -145,4 +216,33 @@ def memory_grows(log: Log) -> Iterator[Finding]:
         )
 
 
-CHECKS = (slowing_down, memory_grows)
+def resets_dominate(log: Log) -> Iterator[Finding]:
+    """Much of the time goes into resets: worlds are built more than they are played in.
+
+    Every reset makes again what is always the same (terrain, meshes, a physics model, a connection), or episodes end almost as
+    soon as they begin.
+
+    Build once and keep it; in a reset change only what differs between episodes.
+    """
+    resets, steps = log.get("speed/share/reset"), log.get(STEPS)
+    if resets is None or steps is None or len(steps) < FEWEST_ROWS:
+        return
+    since = steps.steps[len(steps) // 2]
+    share = float(resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum())  # rows without a reset count as 0
+    if share < RESETS:
+        return
+    lengths = [float(np.median(tail(c.values))) for c in log.starting("episode/") if c.name.endswith("/length")]
+    yield Finding(
+        check="resets_dominate",
+        severity="warning",
+        cause=f"resets of the env take {share:.0%} of the time",
+        evidence=f"speed/share/reset is {share:.2f} over the last half"
+        + (f"; an episode has {min(lengths):.3g} steps" if lengths else ""),
+        confidence=0.8,
+        fix="build once what is the same in every episode, and reset only what differs",
+        first_step=resets.first_step,
+        last_step=resets.last_step,
+    )
+
+
+CHECKS = (slowing_down, resets_dominate, memory_grows)
