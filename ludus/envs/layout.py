@@ -114,5 +114,4 @@ class ForeignLayout:
             "reset_seconds": ("float64", (num_envs,)),  # spent in resets, since it was last read
             "worker_cpu": ("float64", (num_envs,)),  # at the first env of a worker process: CPU time that it has used
             "seeds": ("int64", (num_envs,)),
-            **pictures.shapes(filmed),
         }
