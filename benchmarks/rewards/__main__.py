@@ -12,10 +12,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ludus.doctor.audit import MECHANISMS, audit
-from ludus.doctor.finding import verdict
+from benchmarks.rewards import held_out
+from benchmarks.rewards.judge import judge, judge_data, summary
+from ludus.doctor.audit import MECHANISMS
 from ludus.doctor.mechanisms.clip import clip_cuts_the_goal
-from ludus.doctor.rewards import parse_reward
 
 HERE = Path(__file__).parent
 SETS = {"first": "written while the rules were", "kept_aside": "written after the rules were frozen"}
@@ -50,7 +50,7 @@ varies = false              # the amount depends on how well the agent does
 random_share = 0.0          # share of it that random play earns
 potential_based = false     # shaping that sums to zero over a cycle: gamma * after - before
 ends_episode = false
-reach_probability = 1.0     # chance that random play meets it in an episode
+reach_probability = 1.0     # chance that random play meets it in an episode; at or above that of what it requires: once that was met
 requires = ""               # another term that must be earned first
 ```
 
@@ -78,44 +78,8 @@ changes {changed} of {tried} verdicts, most of them where the key left out was t
 OPTIONAL = ("passive", "random_share", "ends_episode", "varies", "requires", "reach_probability", "max_times")
 
 
-def judge(path: Path) -> dict[str, Any]:
-    text = path.read_text()
-    return judge_data(path.stem, text.splitlines()[0].removeprefix("# "), tomllib.loads(text))
-
-
-def judge_data(name: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
-    """What a reward should get and what it gets."""
-    found = audit(parse_reward(data))
-    expected = data["expected"]
-    named = [f.check for f in found if f.severity == "critical"]
-    sick = expected["verdict"] == "critical"
-    got = verdict(found)
-    return {
-        "name": name,
-        "source": source,
-        "expected": expected["verdict"],
-        "mechanism": expected.get("check", ""),
-        "got": got,
-        "found": [f.check for f in found if f.severity != "info"],
-        "right": got == expected["verdict"] and (not sick or expected["check"] in named),
-    }
-
-
 def results(folder: str) -> list[dict[str, Any]]:
     return [judge(path) for path in sorted((HERE / folder).glob("*.toml"))]
-
-
-def summary(rows: list[dict[str, Any]]) -> dict[str, int]:
-    sick = [r for r in rows if r["expected"] == "critical"]
-    sound = [r for r in rows if r["expected"] == "ok"]
-    return {
-        "sick": len(sick),
-        "critical": sum(r["got"] == "critical" for r in sick),
-        "named": sum(r["right"] for r in sick),
-        "sound": len(sound),
-        "false_critical": sum(r["got"] == "critical" for r in sound),
-        "false_warning": sum(r["got"] == "warning" for r in sound),
-    }
 
 
 def leave_out() -> list[dict[str, Any]]:
@@ -158,7 +122,7 @@ def page() -> str:
         s = summary(results(folder))
         cells = [s[k] for k in ("sick", "critical", "named", "sound", "false_critical", "false_warning")]
         lines.append(f"| {meaning} | {' | '.join(map(str, cells))} |")
-    lines.append(caveat())
+    lines += [caveat(), held_out.section()]
     for folder, meaning in SETS.items():
         lines += [f"## `benchmarks/rewards/{folder}`: {meaning}\n", "| reward | source | should be | is | mechanisms found |"]
         lines.append("| --- | --- | --- | --- | --- |")

@@ -197,9 +197,12 @@ class Ledger:
         )
 
     def chance(self, term: Term) -> float:
-        """That random play meets it in an episode: no larger than that of what it requires."""
+        """That random play meets it in an episode. A chance at or above that of what the term requires cannot be its share of
+        all episodes: it is read as the share of those in which the requirement was met."""
         stated = [t.reach_probability for t in [term, *self.needs(term)] if t.reach_probability is not None]
-        chance = min(stated, default=1.0)
+        chance = 1.0
+        for p in reversed(stated):
+            chance = p if p < chance else p * chance
         if not stated and term.kind == "terminal" and not term.ends_episode:
             chance = (1 - self.reward.episode.failure_probability) ** self.steps  # it has to live to see it
         return max(chance, term.random_share)

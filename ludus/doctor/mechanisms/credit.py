@@ -12,6 +12,8 @@ from ludus.doctor.rewards import Term
 GONE = 0.01
 """A hundredth of the goal is below the error of any value estimate."""
 FAINT = 0.05
+OFTEN = 10
+"""A goal that comes ten times an episode also comes at shorter intervals than the average: faint is enough."""
 
 
 def credit_too_late_for_the_discount(ledger: Ledger) -> Iterator[Finding]:
@@ -24,7 +26,7 @@ def credit_too_late_for_the_discount(ledger: Ledger) -> Iterator[Finding]:
     goal = min(paid, key=lambda g: _delay(ledger, g))
     delay = _delay(ledger, goal)
     left = gamma**delay
-    if left >= FAINT:
+    if left >= FAINT or (left >= GONE and _often(ledger, goal)):
         return
     wanted = math.exp(math.log(0.3) / delay) if delay > 0 else 1.0
     yield Finding(
@@ -36,6 +38,10 @@ def credit_too_late_for_the_discount(ledger: Ledger) -> Iterator[Finding]:
         confidence=0.8 if left < GONE else 0.5,
         fix=f"raise gamma to {wanted:.4g} (30% left), shorten the episode, or pay progress on the way",
     )
+
+
+def _often(ledger: Ledger, goal: Term) -> bool:
+    return goal.kind == "event" and ledger.times(goal) >= OFTEN
 
 
 def _delay(ledger: Ledger, goal: Term) -> float:

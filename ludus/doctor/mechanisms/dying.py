@@ -27,6 +27,8 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
     dying = way_out.high if way_out else 0.0
     per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger) - _far_away(ledger) - _costly(ledger)
     living = per_step * ledger.steps
+    if living >= 0:
+        return  # what ends the episode may pay more than living does, but living does not hurt
     succeeding = (
         sum(t.high * ledger.times(t) for t in ledger.goals) + (ledger.steady_income - ledger.time_cost) * ledger.time_to_goal
     )

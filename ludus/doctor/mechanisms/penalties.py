@@ -54,7 +54,8 @@ def _mistakes(ledger: Ledger, term: Term) -> float:
     """Penalties for events. Where time presses, keeping still is no way out, and mistakes are learnt to be avoided."""
     if term.goal or term.kind != "event" or term.ends_episode or term.high >= 0 or ledger.time_cost:
         return 0.0
-    return -term.high * ledger.times(term) * (term.random_share or 1.0)
+    lived = max(1.0, ledger.times(term) * ledger.time_to_goal / ledger.steps)  # a goal that ends the episode ends them too
+    return -term.high * lived * (term.random_share or 1.0)
 
 
 def _chance_to_fail(ledger: Ledger) -> float:
