@@ -9,23 +9,17 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.config import (
-    SHARED_BY_ROLES,
-    CheckpointConfig,
-    Config,
-    DoctorConfig,
-    EvalConfig,
-    LeagueConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    RainbowConfig,
-    TasksConfig,
-    TrainConfig,
-    apply_preset,
-    origins,
-)
+from ludus.config import SHARED_BY_ROLES, Config, PPOConfig, TasksConfig, apply_preset, origins
 from ludus.training.sources import find_game, is_foreign, layout_of
+
+SINGLE = {
+    "envs": (int, "Number of envs."),
+    "seed": (int, "Seed of everything."),
+    "device": (str, "cpu or cuda."),
+    "algorithm": (str, "ppo or rainbow."),
+}
+SECTIONS = ("train", "learn", "rainbow", "policy", "game", "league", "curriculum", "eval", "checkpoint", "log", "doctor")
+OF_GAME = ("learn", "game", "curriculum")  # sections with keys that come from the game's spec
 
 
 def _help(text: str) -> Any:
@@ -65,15 +59,6 @@ def _tasks_section(name: str) -> type:
         vary.append(("reward", reward, field(default_factory=reward)))
     section = make_dataclass("Vary", vary, kw_only=True)
     return make_dataclass("Tasks", [("vary", section, field(default_factory=section))], bases=(TasksConfig,), kw_only=True)
-
-
-def _tasks_of(section: Any, recipe: TasksConfig) -> TasksConfig:
-    """The section as it was given, with what the recipe varies."""
-    given = {n: v for n, v in vars(section.vary).items() if v is not None and n != "reward"}
-    if hasattr(section.vary, "reward"):
-        given |= {f"reward.{n}": v for n, v in vars(section.vary.reward).items() if v is not None}
-    plain = {f.name: getattr(section, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"}
-    return TasksConfig(**plain, vary={**recipe.vary, **given})
 
 
 def _roles_section(name: str) -> type:
@@ -131,87 +116,67 @@ def parse_config(
     preset = _preset_of(arguments)
     if preset:
         apply_preset(base, preset)
-    game_section, roles_section = _game_section(recipe.game), _roles_section(recipe.game)
-    learn = make_dataclass(
-        "Learn", [("roles", roles_section, field(default_factory=roles_section))], bases=(PPOConfig,), kw_only=True
-    )
-    tasks = _tasks_section(recipe.game)
-    curriculum = make_dataclass("Curriculum", [("tasks", tasks, field(default_factory=tasks))], kw_only=True)
-    options_type = make_dataclass(
-        "Options",
-        [
-            ("envs", Annotated[int, _help("Number of envs.")], field(default=base.envs)),
-            ("seed", Annotated[int, _help("Seed of everything.")], field(default=base.seed)),
-            ("device", Annotated[str, _help("cpu or cuda.")], field(default=base.device)),
-            ("algorithm", Annotated[str, _help("ppo or rainbow.")], field(default=base.algorithm)),
-            ("train", TrainConfig, field(default_factory=TrainConfig)),
-            ("learn", learn, field(default_factory=learn)),
-            ("rainbow", RainbowConfig, field(default_factory=RainbowConfig)),
-            ("policy", PolicyConfig, field(default_factory=PolicyConfig)),
-            ("game", game_section, field(default_factory=game_section)),
-            ("league", LeagueConfig, field(default_factory=LeagueConfig)),
-            ("curriculum", curriculum, field(default_factory=curriculum)),
-            ("eval", EvalConfig, field(default_factory=EvalConfig)),
-            ("checkpoint", CheckpointConfig, field(default_factory=CheckpointConfig)),
-            ("log", LogConfig, field(default_factory=LogConfig)),
-            ("doctor", DoctorConfig, field(default_factory=DoctorConfig)),
-        ],
-        bases=(Common,),
-        kw_only=True,
-    )
-    default = options_type(
-        train=base.train,
-        learn=learn(**{f.name: getattr(base.learn, f.name) for f in dataclasses.fields(PPOConfig) if f.name != "roles"}),
-        rainbow=base.rainbow,
-        policy=base.policy,
-        league=base.league,
-        curriculum=curriculum(
-            tasks=tasks(
-                **{f.name: getattr(base.curriculum.tasks, f.name) for f in dataclasses.fields(TasksConfig) if f.name != "vary"}
-            )
-        ),
-        eval=base.eval,
-        checkpoint=base.checkpoint,
-        log=base.log,
-        doctor=base.doctor,
-    )
+    options_type = _options_type(base)
     options: Any = tyro.cli(
-        options_type, args=arguments, default=default, prog=f"ludus {command}", description=f"{summary}\n\nExample: {example}",
-        config=(tyro.conf.FlagConversionOff,),
+        options_type, args=arguments, default=options_type(), prog=f"ludus {command}",
+        description=f"{summary}\n\nExample: {example}", config=(tyro.conf.FlagConversionOff,),
     )  # fmt: skip
-    values = {n: v for n, v in vars(options.game).items() if v is not None and n != "reward"}
-    if hasattr(options.game, "reward"):
-        values |= {f"reward.{n}": v for n, v in vars(options.game.reward).items() if v is not None}
-    roles = {
-        role: {n: v for n, v in vars(section).items() if v is not None} for role, section in vars(options.learn.roles).items()
-    }
-    merged_roles = {
-        role: {**base.learn.roles.get(role, {}), **values_}
-        for role, values_ in roles.items()
-        if values_ or role in base.learn.roles
-    }
-    config = Config(
-        game=base.game,
-        game_values={**base.game_values, **values},
-        envs=options.envs,
-        seed=options.seed,
-        device=options.device,
-        algorithm=options.algorithm,
-        rainbow=options.rainbow,
-        policy=options.policy,
-        learn=PPOConfig(
-            **{f.name: getattr(options.learn, f.name) for f in dataclasses.fields(PPOConfig) if f.name != "roles"},
-            roles=merged_roles,
-        ),
-        train=options.train,
-        league=options.league,
-        curriculum=dataclasses.replace(base.curriculum, tasks=_tasks_of(options.curriculum.tasks, base.curriculum.tasks)),
-        eval=options.eval,
-        checkpoint=options.checkpoint,
-        log=options.log,
-        doctor=options.doctor,
-    )
+    config = _config_of(options, base)
     return config, origins(config, recipe, preset), options
+
+
+def _options_type(base: Config) -> type:
+    """All options as one dataclass whose defaults are the values of `base`."""
+    game_section, roles, tasks = _game_section(base.game), _roles_section(base.game), _tasks_section(base.game)
+    learn = make_dataclass("Learn", [_field("roles", roles, roles())], bases=(PPOConfig,), kw_only=True)
+    tasks_of_base = tasks(**_fields_but("vary", TasksConfig, base.curriculum.tasks))
+    curriculum = make_dataclass("Curriculum", [_field("tasks", tasks, tasks_of_base)], kw_only=True)
+    of_game = {
+        "learn": learn(**_fields_but("roles", PPOConfig, base.learn)),
+        "game": game_section(),
+        "curriculum": curriculum(),
+    }
+    fields = [_field(name, Annotated[kind, _help(text)], getattr(base, name)) for name, (kind, text) in SINGLE.items()]
+    for name in SECTIONS:
+        section = of_game.get(name) or getattr(base, name)
+        fields.append(_field(name, type(section), section))
+    return make_dataclass("Options", fields, bases=(Common,), kw_only=True)
+
+
+def _config_of(options: Any, base: Config) -> Config:
+    """`base` with what was given. Values of the game and of roles that were not given stay as they are in `base`."""
+    given = {role: _given(section) for role, section in vars(options.learn.roles).items()}
+    roles = {role: {**base.learn.roles.get(role, {}), **values} for role, values in given.items()}
+    vary = {**base.curriculum.tasks.vary, **_given(options.curriculum.tasks.vary)}
+    values = {name: getattr(options, name) for name in (*SINGLE, *SECTIONS) if name not in OF_GAME}
+    values["learn"] = PPOConfig(
+        **_fields_but("roles", PPOConfig, options.learn), roles={role: keys for role, keys in roles.items() if keys}
+    )
+    values["curriculum"] = dataclasses.replace(
+        base.curriculum, tasks=TasksConfig(**_fields_but("vary", TasksConfig, options.curriculum.tasks), vary=vary)
+    )
+    return Config(game=base.game, game_values={**base.game_values, **_given(options.game)}, **values)
+
+
+def _field(name: str, kind: Any, value: Any) -> tuple[str, Any, Any]:
+    """A field of a dataclass that is made here, with its default."""
+    return name, kind, field(default_factory=lambda: value)
+
+
+def _fields_but(left_out: str, kind: type, section: Any) -> dict[str, Any]:
+    """The values of a section's own fields, all but one."""
+    return {f.name: getattr(section, f.name) for f in dataclasses.fields(kind) if f.name != left_out}
+
+
+def _given(section: Any) -> dict[str, Any]:
+    """What was set of a section whose fields are unset at first; those of a section within it as NAME.KEY."""
+    out: dict[str, Any] = {}
+    for name, value in vars(section).items():
+        if dataclasses.is_dataclass(value):
+            out |= {f"{name}.{key}": v for key, v in _given(value).items()}
+        elif value is not None:
+            out[name] = value
+    return out
 
 
 def _spell_flags_out(arguments: list[str]) -> list[str]:
