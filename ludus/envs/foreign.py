@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ludus.envs import pictures
 from ludus.envs.codec import Codec
 from ludus.envs.gate import Gate
-from ludus.envs.guests import Guests, gives_masks, invite, make_env, roles_of
+from ludus.envs.guests import Guests, can_film, gives_masks, invite, make_env, roles_of
 from ludus.envs.layout import ForeignLayout, codecs_of
 from ludus.envs.processes import Processes, Shapes, SharedArrays, memory_mb
 from ludus.envs.remote import RemoteHost
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # What a step of worker processes costs beyond the steps of their envs: waking them and hearing from them.
 EXCHANGE_SECONDS = 3e-4
 WORTH_IT = 1.3  # how much faster workers must promise to be
+DEFAULT_STEP_SECONDS = 0.1  # of a step when it is looked at, where the env does not say
 PROBE_STEPS, PROBE_SECONDS = 200, 0.05
 _measured: dict[str, float] = {}  # seconds of a step, by source: every evaluation makes a batch
 
@@ -42,15 +44,17 @@ class ForeignBatch:
     """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster.
 
     `longest`: steps after which an episode is cut. A policy may play on for ever in an env that has no limit of its own.
+    `filmed`: the first so many envs can be asked for pictures (`arrays["picture_wanted"]`), where they can draw themselves.
     """
 
     def __init__(
         self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None,
-        longest: int | None = None, **limits: float,
+        longest: int | None = None, filmed: int = 0, **limits: float,
     ) -> None:  # fmt: skip
         if device != "cpu":
             raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
         self.source, self.num_envs, self.device, self.seed, self.longest = source, num_envs, device, seed, longest
+        self.filmed, self.seconds_per_step = min(filmed, num_envs), DEFAULT_STEP_SECONDS
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
         self.host: Guests | Processes | RemoteHost
@@ -75,7 +79,9 @@ class ForeignBatch:
             if self.source not in _measured:
                 _measured[self.source] = step_seconds(self.source, self.layout, codecs, env)
             workers = choose_workers(_measured[self.source], self.num_envs)
-        shapes = self.layout.shapes(self.num_envs)
+        self.filmed = self.filmed if can_film(self.source, env) else 0
+        self.seconds_per_step = 1 / (pictures.frames_per_second(env) or 1 / DEFAULT_STEP_SECONDS)
+        shapes = self.layout.shapes(self.num_envs, self.filmed)
         if workers:
             env.close()
             shared = SharedArrays(shapes)
@@ -89,6 +95,7 @@ class ForeignBatch:
         """Envs elsewhere."""
         gate = Gate.at(address)
         hello = gate.layout()
+        self.filmed = 0
         self.layout = ForeignLayout(self.source, roles_by_name(hello.agents), [hello] * len(hello.agents))
         self.arrays = zeros(self.layout.shapes(self.num_envs))
         self.host = RemoteHost(gate, self.num_envs, self.arrays, **limits)
@@ -108,6 +115,8 @@ class ForeignBatch:
             "counted": np.zeros(envs, bool),
         }
         self.arrays["action_mask"][...] = True
+        if self.filmed:
+            self.arrays["picture_wanted"][...] = True  # of the start of the first episode
         self.arrays["seeds"][...] = self._seeds()
         self._episodes: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._valid_steps = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import time
 from typing import Any
 
@@ -15,6 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from ludus.envs import pictures
 from ludus.envs.codec import Codec
 from ludus.envs.roles import roles_by_name
 from ludus.errors import LudusError
@@ -22,15 +24,17 @@ from ludus.games import import_object
 from ludus.sim.episode import RANDOM
 
 
-def make_env(source: str) -> Any:
-    """One env; or a LudusError that says why there is none."""
+def make_env(source: str, film: bool = False) -> Any:
+    """One env; or a LudusError that says why there is none. `film`: one that draws itself, of those that can (`can_film`)."""
     kind, _, name = source.partition(":")
+    options: dict[str, Any] = {"render_mode": pictures.MODE} if film else {}
     try:
         if kind == "gym":
-            return gymnasium.make(name, disable_env_checker=True)
+            return gymnasium.make(name, disable_env_checker=True, **options)
         if kind == "pettingzoo":
-            return _parallel_env(name)
-        made = import_object(name, "env")()  # type: ignore[operator]
+            return _parallel_env(name, options)
+        function: Any = import_object(name, "env")
+        made = function(**(options if _takes_render_mode(function) else {}))
     except LudusError:
         raise
     except Exception as error:
@@ -40,7 +44,21 @@ def make_env(source: str) -> Any:
     return made
 
 
-def _parallel_env(name: str) -> Any:
+def can_film(source: str, env: Any) -> bool:
+    """Can `make_env` make one of these that draws itself? `env` is one that was made without."""
+    if source.startswith("env:") and not _takes_render_mode(import_object(source.removeprefix("env:"), "env")):
+        return getattr(env, "render_mode", None) == pictures.MODE
+    return pictures.draws(env)
+
+
+def _takes_render_mode(function: Any) -> bool:
+    try:
+        return "render_mode" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _parallel_env(name: str, options: dict[str, Any]) -> Any:
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -52,7 +70,7 @@ def _parallel_env(name: str) -> Any:
             f"pettingzoo:{name} has no parallel_env: its agents take turns, and Ludus steps all at once; write a function that "
             f"returns a parallel env, and train on your_module:function"
         )
-    return module.parallel_env()
+    return module.parallel_env(**options)
 
 
 def source_of(function: Any) -> str:
@@ -115,7 +133,7 @@ class Guest:
 
     def __init__(self, source: str, env: Any, number: int, codecs: list[Codec], arrays: dict[str, np.ndarray]) -> None:
         self.source, self.env, self.number, self.codecs, self.arrays = source, env, number, codecs, arrays
-        self.row = {name: array[number] for name, array in arrays.items()}
+        self.row = {name: array[number] for name, array in arrays.items() if number < len(array)}  # few envs have pictures
         # views of every agent's row: making them in each step would cost as much as a step of a small env
         self.chosen = [tuple(self.row[kind][a] for kind in ("continuous", "binary", "choices")) for a in range(len(codecs))]
         self.shown = [self.row["observation"][a] for a in range(len(codecs))]
@@ -240,6 +258,14 @@ class ParallelGuest(Guest):
             )
 
 
+def _filmable(source: str) -> Any:
+    """An env that draws itself; one that cannot be made so is played without pictures."""
+    try:
+        return make_env(source, film=True)
+    except LudusError:
+        return make_env(source)
+
+
 def invite(source: str, env: Any, number: int, codecs: list[Codec], arrays: dict[str, np.ndarray]) -> Guest:
     kind = ParallelGuest if hasattr(env, "possible_agents") else GymGuest
     return kind(source, env, number, codecs, arrays)
@@ -253,15 +279,26 @@ class Guests:
     ) -> None:
         made = [env] if env is not None else []
         self.guests: list[Guest] = []
+        filmed = len(arrays.get("picture", ()))
         for number in range(first, last):
-            self.guests.append(invite(source, made.pop() if made else make_env(source), number, codecs, arrays))
+            if number < filmed:
+                one = _filmable(source)
+            else:
+                one = made.pop() if made else make_env(source)
+            self.guests.append(invite(source, one, number, codecs, arrays))
+        for unused in made:
+            unused.close()
         self.arrays, self.part = arrays, slice(first, last)
+        self.filmed = [guest for guest in self.guests if guest.number < filmed]
 
     def step(self) -> None:
         busy, first = self.arrays["busy_with"], self.part.start
         for guest, resetting in zip(self.guests, self.arrays["resetting"][self.part].tolist(), strict=True):
             busy[first] = guest.number
             guest.advance(resetting)
+        for guest in self.filmed:
+            if self.arrays["picture_wanted"][guest.number]:
+                pictures.photograph(guest.env, guest.number, self.arrays)
         self._refuse_nan()
 
     def _refuse_nan(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ludus.envs import pictures
 from ludus.envs.codec import Codec
 from ludus.envs.guests import agents_of, spaces_of
 from ludus.envs.wire import Hello
@@ -92,8 +93,9 @@ class ForeignLayout:
             "goal_metrics": {},
         }
 
-    def shapes(self, num_envs: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """The arrays of a batch: those that the trainer reads and writes, and those between the batch and its envs."""
+    def shapes(self, num_envs: int, filmed: int = 0) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The arrays of a batch: those that the trainer reads and writes, and those between the batch and its envs, of which the
+        first `filmed` are drawn."""
         rows = (num_envs, self.num_agents)
         return {
             "observation": ("float32", (*rows, len(self.observation))),
@@ -114,4 +116,5 @@ class ForeignLayout:
             "reset_seconds": ("float64", (num_envs,)),  # spent in resets, since it was last read
             "worker_cpu": ("float64", (num_envs,)),  # at the first env of a worker process: CPU time that it has used
             "seeds": ("int64", (num_envs,)),
+            **pictures.shapes(filmed),
         }

@@ -8,11 +8,10 @@ from pathlib import Path
 from ludus.errors import LudusError, nearest
 from ludus.export.page import write_page
 from ludus.export.pictures import find_browser, find_ffmpeg, photograph, write_gif, write_mp4
-from ludus.training.replay import Replay
 from ludus.training.run import Run, split_reference
+from ludus.training.sources import is_foreign
 from ludus.viewer.library import Library
 from ludus.viewer.pages import Pages
-from ludus.viewer.rehearse import Script
 from ludus.viewer.shows import Shows
 from ludus.viewer.theatre import Theatre
 
@@ -29,26 +28,26 @@ def export_film(
     run = Run(split_reference(reference)[0])
     source = choose(run, replay)
     own = run.config().game
-    shows = Shows([own] if ":" in own else [])
-    library = Library(None, [run.path])
-    script = Script(Replay(source), shows)
-    policies, note = Theatre(library, shows).policies_near(run, script)
-    film = script.film(policies, note)
+    shows = Shows([own] if ":" in own and not is_foreign(own) else [])
+    film = Theatre(Library(None, [run.path]), shows).make_film(run, source)
+    pages = pages_of(shows, own)
     if agent is not None and not 0 <= agent < len(film.header["agents"]):
         raise LudusError(f"there is no agent {agent} to follow: use 0 to {len(film.header['agents']) - 1}")
     folder = out or run.path / "export"
     path, title = folder / f"{source.stem}.{format}", f"{run.path.name} · {source.stem}"
     if format == "html":
-        return write_page(film, pages_of(script), path, title)
+        return write_page(film, pages, path, title)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as aside:
-        page = write_page(film, pages_of(script), Path(aside) / "film.html", title)
+        page = write_page(film, pages, Path(aside) / "film.html", title)
         {"gif": write_gif, "mp4": write_mp4}[format](photograph(page, fps, speed, width, agent), path, fps)
     return path
 
 
-def pages_of(script: Script) -> Pages:
-    return Pages({script.show.name: script.show.script} if script.show.script else {})
+def pages_of(shows: Shows, game: str) -> Pages:
+    """With the view of a game of the user's own."""
+    show = None if is_foreign(game) else shows.find(game)
+    return Pages({show.name: show.script} if show and show.script else {})
 
 
 def choose(run: Run, name: str | None) -> Path:

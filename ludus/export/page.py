@@ -10,16 +10,18 @@ from pathlib import Path
 
 from ludus.viewer.film import Film
 from ludus.viewer.pages import STATIC, Pages
+from ludus.viewer.recorded import RecordedFilm
+from ludus.viewer.shows import OWN_VIEWS
 
 PARTS = ("three", "ludus/dom", "ludus/frames", "ludus/solids", "ludus/stage", "ludus/panel", "ludus/player", "ludus/alone")
 MOST_SEEN = 24 * 2**20  # bytes of what agents see, before compression: beyond it the file would grow unwieldy
 
 
-def film_page(film: Film, pages: Pages, title: str) -> str:
+def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
     """The page as text."""
     name = str(film.header["view"])
     scripts = {part: pages.scripts[part] for part in PARTS}
-    scripts["game/view"] = pages.scripts.get(f"game/{name}", STATIC / "plain.js")
+    scripts["game/view"] = STATIC / f"{name}.js" if name in OWN_VIEWS else pages.scripts[f"game/{name}"]
     imports = {part: _data(path.read_bytes(), "text/javascript") for part, path in scripts.items()}
     seen = {agent: film.seen_message(agent) for agent in film.seen}
     if sum(map(len, seen.values())) > MOST_SEEN:
@@ -36,7 +38,7 @@ def film_page(film: Film, pages: Pages, title: str) -> str:
 """
 
 
-def write_page(film: Film, pages: Pages, path: Path, title: str) -> Path:
+def write_page(film: Film | RecordedFilm, pages: Pages, path: Path, title: str) -> Path:
     from ludus.training.run import write_atomically
 
     path.parent.mkdir(parents=True, exist_ok=True)

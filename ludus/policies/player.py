@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ludus.policies.encoders import Frames
@@ -27,6 +28,7 @@ class Player:
         self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
         self.state = policy.initial_state(self.num_envs * self.count)
         self.frames = Frames(policy.seen, self.num_envs * self.count, self.state.device)
+        self.output: Any = None  # of the last decision for all its rows
 
     def mine(self, name: str) -> torch.Tensor:
         return self.batch.tensor(name)[self.envs, self.agents]
@@ -42,12 +44,21 @@ class Player:
         if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
             self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts, seen)
             return
-        output = self.policy(observation, self.state, starts, mask, seen)
+        self.output = output = self.policy(observation, self.state, starts, mask, seen)
         self.state.copy_(output.state)
         for name, values in self._chosen(output):
             target = self.mine(name)[..., : values.shape[-1]]  # other roles may have more such actions
             values = values.view(target.shape).to(target.dtype)
             target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
+
+    def thought(self) -> dict[str, np.ndarray]:
+        """What it thought in its last decision: `value` [rows], and `chances` [rows, entries]: a mean per number, then a chance
+        per key and per option."""
+        found, value = self.output.distribution, self.output.value
+        if hasattr(self.policy, "real_value"):
+            value = self.policy.real_value(value)
+        parts = [torch.tanh(found.mean), torch.sigmoid(found.key_logits), *(p.exp() for p in found.choice_log_probs)]
+        return {"value": value[0].numpy(), "chances": torch.cat(parts, -1)[0].numpy()}
 
     def _newest(self, name: str, observation: torch.Tensor) -> torch.Tensor:
         return self.policy.remembered(observation) if name == HISTORY else self.mine(f"seen_{name}").flatten(0, 1)

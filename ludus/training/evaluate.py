@@ -70,7 +70,7 @@ def evaluate(
     episodes: int,
     seed: int,
     greedy: bool = False,
-    keep: Callable[[Recorder, str], None] | None = None,
+    keep: Callable[[Any, str], None] | None = None,
     rivals: Mapping[str, Policy] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Metrics with intervals; see `measure`."""
@@ -88,7 +88,7 @@ def measure(
     episodes: int,
     seed: int,
     greedy: bool = False,
-    keep: Callable[[Recorder, str], None] | None = None,
+    keep: Callable[[Any, str], None] | None = None,
     rivals: Mapping[str, Policy] | None = None,
 ) -> dict[str, np.ndarray]:
     """Metrics, a value per episode. `make(num_envs)` gives a batch on held-out seeds. Actions are sampled, or greedy.
@@ -108,7 +108,7 @@ def measure(
         batch.step()
         batch.read_statistics()
         # only where the first side is measured: a replay is labelled best or worst by what that side earned
-        recorder = Recorder(batch, min(WATCHED, blocks[0].stop)) if keep is not None and isinstance(batch, Batch) else None
+        recorder = record(batch, min(WATCHED, blocks[0].stop), players) if keep is not None else None
         order = in_turn(blocks)
         result = play(batch, players, episodes, seed, recorder, order)
         if keep is not None and recorder is not None:
@@ -118,6 +118,15 @@ def measure(
             shown[envs] = np.array(lineup.controllers) == 0 if lineup.side else True
         metrics |= _summary(batch, shown[np.resize(order, episodes)], result)
     return metrics
+
+
+def record(batch: Any, most: int, players: Sequence[Player]) -> Any:
+    """What watches a batch: games are played again from what it keeps, envs of other libraries are recorded as they look."""
+    if isinstance(batch, Batch):
+        return Recorder(batch, most)
+    from ludus.envs.recorder import ForeignRecorder
+
+    return ForeignRecorder(batch, most, players)
 
 
 def deal(num_envs: int, parts: int) -> list[slice]:
@@ -150,7 +159,7 @@ def seat(
 
 
 def play(
-    batch: Any, players: list[Player], episodes: int, seed: int, recorder: Recorder | None = None, order: np.ndarray | None = None
+    batch: Any, players: list[Player], episodes: int, seed: int, recorder: Any = None, order: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
 

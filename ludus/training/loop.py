@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ from ludus.training import checkpoint, devices
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Window, device_clock
-from ludus.training.replay import Recorder
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
 from ludus.training.watching import RunDoctor
 from ludus.training.weights import load_all, load_carried, tensors_of
+
+DRAWING_SHARE = 0.05  # of the time: more than that is not spent on pictures of foreign envs
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Trainer:
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
         self._cpu_seconds = 0.0
+        self._drawing_seconds = 0.0
 
     def begin(self) -> None:
         """What a new run does before its checkpoint 0."""
@@ -255,7 +258,8 @@ class Trainer:
                 if against == "snapshots" and self.league is not None:
                     metrics = self.league.evaluate(self.make_evaluation_batch, e.episodes, e.seed, greedy)
                 else:
-                    metrics = evaluate(self.make_evaluation_batch, policies, against, e.episodes, e.seed, greedy, keep)
+                    make = partial(self.make_evaluation_batch, filmed=keep is not None and self.may_film)
+                    metrics = evaluate(make, policies, against, e.episodes, e.seed, greedy, keep)
                 for name, value in metrics.items():
                     if greedy:
                         record[f"eval/{against}/{name}_greedy"] = value["mean"]
@@ -265,11 +269,17 @@ class Trainer:
                         record[f"eval/{against}/{name}_high"] = value["high"]
         return record
 
-    def replay_keeper(self, against: str) -> Callable[[Recorder, str], None]:
+    @property
+    def may_film(self) -> bool:
+        """Envs of other libraries draw slowly: now and then, and at the end."""
+        return self._drawing_seconds <= DRAWING_SHARE * self.progress.seconds or self.share >= 1.0 or self.stop_requested
+
+    def replay_keeper(self, against: str) -> Callable[[Any, str], None]:
         """Stores the best, the worst and a random episode of the role that is measured; drops the oldest replays."""
         folder, step = self.run.path / "replays", self.progress.agent_steps
 
-        def keep(recorder: Recorder, role: str) -> None:
+        def keep(recorder: Any, role: str) -> None:
+            self._drawing_seconds += getattr(recorder, "drawing_seconds", 0.0)
             seats = next((s for s in self.batch.layout.seats if s.role == role), self.batch.layout.seats[0])
             for label, env in recorder.chosen(seats.start).items():
                 name = f"{step:012d}-{against.replace(':', '_')}-{seats.role}-{label}.safetensors"
@@ -280,8 +290,8 @@ class Trainer:
 
         return keep
 
-    def make_evaluation_batch(self, num_envs: int) -> Any:
-        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True)
+    def make_evaluation_batch(self, num_envs: int, filmed: bool = False) -> Any:
+        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, filmed=filmed)
 
     def make_like(self, num_envs: int) -> Any:
         """A batch of the game as it is trained on."""

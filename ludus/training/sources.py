@@ -26,11 +26,13 @@ def find_game(name: str) -> tuple[Game, str | None]:
 
 
 def make_batch(
-    config: Config, num_envs: int, seed: int, *, stagger: bool = False, threads: int = 1, held_out: bool = False
-) -> Any:
-    """A batch for training, or for evaluation on what is not trained on."""
+    config: Config, num_envs: int, seed: int, *, stagger: bool = False, threads: int = 1, held_out: bool = False,
+    filmed: bool = False,
+) -> Any:  # fmt: skip
+    """A batch for training, or for evaluation on what is not trained on. `filmed`: of envs from elsewhere, a few take pictures."""
     if is_foreign(config.game):
         from ludus.envs.foreign import ForeignBatch
+        from ludus.envs.pictures import FILMED
 
         if config.game_values:
             raise LudusError(f"{config.game} has no game parameters, but {', '.join(config.game_values)} was set")
@@ -41,7 +43,8 @@ def make_batch(
             gate.layout()
             num_envs = max(1, min(num_envs, gate.num_envs()))  # evaluation plays with the envs that are there
         longest = LONGEST_EVALUATED if held_out else None
-        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device, longest=longest)
+        film = FILMED if filmed else 0
+        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device, longest=longest, filmed=film)
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ludus.errors import LudusError
 from ludus.training.run import Run, read_lines
+from ludus.training.sources import is_foreign
 
 POINTS = 400  # of a curve: more than a screen shows
 NOT_SHOWN = ("_low", "_high", "_greedy")
@@ -85,6 +86,7 @@ class Library:
                 "name": name,
                 "game": str(config.get("game", "?")),
                 "algorithm": str(config.get("algorithm", "")),
+                "foreign": is_foreign(str(config.get("game", ""))),
                 "state": state(run, config, last),
                 "verdict": self.findings(run)["verdict"],
                 "agent_steps": last.get("progress/agent_steps", 0),

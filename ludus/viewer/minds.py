@@ -13,11 +13,10 @@ from ludus.policies.policy import Policy
 
 
 class Mind(Player):
-    """A player that keeps what it thought in its last decision."""
+    """A player that keeps where its attention went in its last decision."""
 
     def __init__(self, policy: Any, batch: Any, agents: slice, **options: Any) -> None:
         super().__init__(policy, batch, agents, **options)
-        self.output: Any = None
         self.attention: np.ndarray | None = None
         strategy = policy.strategy if isinstance(policy, Policy) else None
         if strategy is not None:
@@ -26,10 +25,6 @@ class Mind(Player):
     def _attend(self, module: Any, inputs: tuple[torch.Tensor, ...], _: Any) -> None:
         with torch.no_grad():
             self.attention = module.recognise(inputs[0]).attention[0].numpy()
-
-    def _chosen(self, output: Any) -> list[tuple[str, torch.Tensor]]:
-        self.output = output
-        return super()._chosen(output)
 
 
 class Minds:
@@ -56,11 +51,7 @@ class Minds:
         out: dict[str, np.ndarray] = {}
         count = self.batch.layout.num_agents
         for mind in self.minds.values():
-            output, policy = mind.output, mind.policy
-            found = output.distribution
-            value = policy.real_value(output.value) if hasattr(policy, "real_value") else output.value
-            parts = [torch.tanh(found.mean), torch.sigmoid(found.key_logits), *(p.exp() for p in found.choice_log_probs)]
-            thought = {"value": value[0].numpy(), "chances": torch.cat(parts, -1)[0].numpy()}
+            thought = mind.thought()
             if mind.attention is not None:
                 thought["attention"] = mind.attention
             for name, values in thought.items():

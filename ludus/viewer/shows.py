@@ -29,6 +29,8 @@ from ludus.sim import Batch
 from ludus.sim.game import Game
 
 PLAIN = "plain"  # the view of games that bring none
+RECORDED = "recorded"  # of envs from elsewhere
+OWN_VIEWS = (PLAIN, RECORDED)
 
 
 class Show:

@@ -7,14 +7,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from ludus.envs.recording import Recording, is_recording
 from ludus.errors import LudusError
 from ludus.sim import Batch
 from ludus.training.replay import Replay
 from ludus.training.run import Run
 from ludus.viewer.film import Film
 from ludus.viewer.library import Library
+from ludus.viewer.recorded import RecordedFilm
 from ludus.viewer.rehearse import Script, make_batch
 from ludus.viewer.session import Session, seat_bots, take_over
 from ludus.viewer.shows import Show, Shows
@@ -25,24 +28,30 @@ KEPT = 4  # films in memory
 class Theatre:
     def __init__(self, library: Library, shows: Shows) -> None:
         self.library, self.shows = library, shows
-        self._films: OrderedDict[tuple[str, str, float], Film] = OrderedDict()
+        self._films: OrderedDict[tuple[str, str, float], Film | RecordedFilm] = OrderedDict()
         self._batches: OrderedDict[str, Batch] = OrderedDict()
         self._lock = threading.Lock()  # one simulation is made at a time: compiling twice at once costs twice
 
     # -- replays -------------------------------------------------------------------------------------------------------
 
-    def film(self, run: str, file: str) -> Film:
+    def film(self, run: str, file: str) -> Film | RecordedFilm:
         path = self.library.replay(run, file)
         key = (run, file, path.stat().st_mtime)
         with self._lock:
             if key not in self._films:
-                script = Script(Replay(path), self.shows, self._batch)
-                policies, note = self.policies_near(self.library.run(run), script)
-                self._films[key] = script.film(policies, note)
+                self._films[key] = self.make_film(self.library.run(run), path)
                 while len(self._films) > KEPT:
                     self._films.popitem(last=False)
             self._films.move_to_end(key)
             return self._films[key]
+
+    def make_film(self, run: Run, path: Path) -> Film | RecordedFilm:
+        """A game is played again, an env of another library was recorded."""
+        if is_recording(path):
+            return RecordedFilm(Recording(path))
+        script = Script(Replay(path), self.shows, self._batch)
+        policies, note = self.policies_near(run, script)
+        return script.film(policies, note)
 
     def _batch(self, show: Show, overrides: Mapping[str, float]) -> Batch:
         """Replays of the same game and settings share one batch: making it takes longer than playing them."""
@@ -95,7 +104,7 @@ class Theatre:
         run = self.library.run(name)
         config = replace(run.config(), device="cpu")
         if is_foreign(config.game):
-            raise LudusError(f"{name} plays {config.game}, an env of another library: the viewer has no picture of it")
+            raise LudusError(f"{name} plays {config.game}, an env of another library: what evaluations recorded is on the run's page")
         show = self.shows.find(config.game)
         newest = checkpoint.find(run, None)
         with self._lock:

@@ -222,3 +222,27 @@ class Workshop(ParallelEnv):
         if self.time == 4:
             self.agents = []
         return self.look(), rewards, over, dict.fromkeys(over, False), {name: {} for name in over}
+
+
+class Painter(Counter):
+    """Draws a white column of ten pixels for every step."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(self, render_mode=None):
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self):
+        image = np.zeros((80, 640, 3), np.uint8)
+        image[:, : 10 * self.time] = 255
+        return image
+
+
+class NoisyPainter(Painter, Noisy):
+    pass
+
+
+class CannotDraw(Painter):
+    def render(self):
+        raise RuntimeError("the paint is dry")

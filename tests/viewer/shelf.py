@@ -9,6 +9,8 @@ from pathlib import Path
 import uvicorn
 
 import ludus
+from ludus.envs.foreign import ForeignBatch
+from ludus.envs.recorder import ForeignRecorder
 from ludus.games import load_game
 from ludus.sim import Batch
 from ludus.training.replay import Recorder
@@ -43,6 +45,20 @@ def record(game, path, label="bots"):
     return batch
 
 
+def record_foreign(source, path, label):
+    """A recording of one episode of a foreign env at random."""
+    batch = ForeignBatch(source, 1, seed=4, workers=0, filmed=1)
+    batch.set_controller("agent", "random")
+    batch.arrays["finished"][...] = True
+    batch.step()
+    recorder = ForeignRecorder(batch, 1)
+    while recorder.open:
+        recorder.before()
+        batch.step()
+        recorder.after()
+    recorder.save(path, 0, {"source": source, "step": 7, "against": "self", "role": "agent", "label": label})
+
+
 def fake_run(folder, game, **values):
     """The least a run folder needs to be listed."""
     folder.mkdir(parents=True)
@@ -52,7 +68,8 @@ def fake_run(folder, game, **values):
 
 
 def make_runs(root: Path) -> Path:
-    """root/learned was trained; root/shelf has a replay of every game; one run's name and values are hostile."""
+    """root/learned was trained; root/shelf has a replay of every game, root/foreign recordings of an env that draws itself and
+    of one that does not; one run's name and values are hostile."""
     trained = config(game_values={"max_steps": 40})
     trained.train.total_agent_steps = 1500
     trained.eval.against = ("self",)
@@ -60,6 +77,9 @@ def make_runs(root: Path) -> Path:
     shelf = fake_run(root / "shelf", "pursuit")
     for game in SMALL:
         record(game, shelf / "replays" / f"000000000007-bots-{game}-best.safetensors")
+    foreign = fake_run(root / "foreign", "gym:CartPole-v1")
+    record_foreign("gym:CartPole-v1", foreign / "replays" / "000000000007-self-agent-best.safetensors", "best")
+    record_foreign("env:tests.envs.odd:counter", foreign / "replays" / "000000000007-self-agent-worst.safetensors", "worst")
     evil = fake_run(root / EVIL.replace("/", ""), "pursuit", note="<script>window.hacked = 1</script>")
     line = {"progress/agent_steps": 5, "progress/seconds": 1, "goal/<b>x</b>/win": 0.5, "episode/<i>/return": 1.0}
     (evil / "metrics.jsonl").write_text(json.dumps(line) + "\n")

@@ -176,6 +176,28 @@ def test_every_game_draws(page, site, game):
         assert facts["triangles"] > 500
 
 
+def test_an_env_of_another_library_shows_its_own_pictures(page, site):
+    """CartPole's cart is black on white; scrubbing shows another picture. An env that draws nothing has charts instead."""
+    page.goto(site[1] + "#/run/foreign")
+    page.wait_for_selector(".replays a")
+    assert not page.get_by_text("Watch it play").count()  # the viewer does not load such envs
+    page.get_by_text("agent against self: best").click()
+    until(page, "window.ludusPlayer?.film?.header.view === 'recorded' && ludusPlayer.drawn > 0")
+    still(page, 0)
+    before = page.evaluate(PIXELS, "canvas.scene")
+    assert {(0, 0, 0), (10, 10, 10)} <= colours(page)  # both ends of 255 // 24
+    assert len(page.evaluate("ludusPlayer.film.pictures")) == state(page)["last"] + 1
+    page.locator("input.scrub").fill("9")
+    until(page, "ludusPlayer.now.t === 9 && !ludusPlayer.dirty")
+    assert page.evaluate(PIXELS, "canvas.scene") != before
+    assert state(page)["picked"] == 0 and page.locator(".term .sum").inner_text() == "9"
+    assert len(colours(page, "canvas.eyes")) > 3  # four lines of observations
+    open_player(page, site[1] + "#/replay/foreign/000000000007-self-agent-worst.safetensors")
+    until(page, "ludusPlayer.film.header.game.endsWith('counter') && ludusPlayer.drawn > 0")
+    still(page, 5)
+    assert len(colours(page)) > 3 and "There are no pictures" in page.inner_text(".side")
+
+
 def test_scrubbing_shows_that_moment(page, site):
     open_player(page, site[1] + shelf("hide_and_seek"))
     still(page, 0)

@@ -14,6 +14,7 @@ const page = document.getElementById("page");
 try {
   const film = new Film(await inflate(document.getElementById("film")));
   for (const seen of document.querySelectorAll("[data-agent]")) film.addSeen(Number(seen.dataset.agent), await inflate(seen));
+  await view.prepare?.(film);
   window.ludusPlayer = new Player(page, film, view, { still: location.hash.includes("still") });
 } catch (error) {
   const words = /webgl/i.test(String(error))

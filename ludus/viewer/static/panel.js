@@ -41,7 +41,7 @@ export class Panel {
         ),
       ),
     );
-    const { replay, thinks, differs, title } = film.header;
+    const { replay, thinks, differs, title, note } = film.header;
     const about = [];
     if (replay?.step !== undefined && replay?.step !== null)
       about.push(
@@ -52,6 +52,7 @@ export class Panel {
     const cast = [...new Set(film.header.players)].filter((who) => who !== "policy");
     if (cast.length) about.push(`Played by ${[...new Set(film.header.players)].join(", ")}.`);
     if (thinks) about.push(`Thoughts: ${thinks}.`);
+    if (note) about.push(note);
     this.about = about.join(" ");
     this.pick(this.agent !== null && this.agent < names.length ? this.agent : null);
   }
@@ -67,7 +68,7 @@ export class Panel {
     if (agent === null || !this.film) return;
     const { film } = this;
     this.parts.attention.hidden = !film.has("attention");
-    this.parts.eyes.hidden = !film.header.seen.length || !this.player.view.eyes;
+    this.parts.eyes.hidden = !this.player.view.eyes || !(film.header.seen.length || film.has("observation"));
   }
   redraw() {
     this.shown = -1;
@@ -170,7 +171,8 @@ export class Panel {
   }
   drawActions(now) {
     const { film, agent } = this;
-    const { continuous, binary, choices } = film.header.actions;
+    const { actions, actions_by_role, agents } = film.header; // roles of envs from elsewhere may act differently
+    const { continuous, binary, choices } = actions_by_role?.[agents[agent].role] ?? actions;
     const chances = film.has("chances") ? rowOf(film.at("chances", now.t), film.shapes.chances[1], agent) : null;
     const known = chances && Number.isFinite(chances[0]);
     const done = now.t < film.last ? now.t + 1 : null;

@@ -125,6 +125,7 @@ export class Player {
     if (!first && mode !== "overview") this.stage.setMode(mode);
     this.panel ??= new Panel(this.side, this);
     this.panel.setFilm(film);
+    this.modeButton.hidden = this.view.camera === false;
     this.takeButton.hidden = !film.header.playable || !(this.options.say || this.options.onplay);
     if (this.options.live && first) this.taken = film.header.human ?? null; // later only this page decides
     if (this.taken !== null) this.pick(this.taken);
@@ -373,7 +374,7 @@ export class Player {
     else if (e.key === "+" || e.key === "=") this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, at + 1)]);
     else if (/^[1-9]$/.test(e.key) && Number(e.key) <= this.film.header.agents.length) this.pick(Number(e.key) - 1);
     else if (e.code === "KeyN") this.pick(((this.picked ?? -1) + 1) % this.film.header.agents.length);
-    else if (e.code === "KeyC") this.nextMode();
+    else if (e.code === "KeyC" && !this.modeButton.hidden) this.nextMode();
     else if (e.code === "KeyP" && !this.takeButton.hidden) this.take();
     else return false;
     return true;
@@ -414,6 +415,7 @@ export class Player {
     clearTimeout(this.toasting);
     this.stop.abort();
     this.stage.close();
+    this.actor.close?.();
     this.panel.close();
     this.film = this.actor = null;
     fill(this.mount);

@@ -132,8 +132,9 @@ function head(run) {
       h(`span.state.${run.state}`, {}, run.state),
       verdict(run.verdict),
       h("span.grow"),
-      link(run.state === "training" ? "Watch it live" : "Watch it play", `#/watch?run=${id}`),
-      link("Play against it", `#/watch?run=${id}&take=0`),
+      // envs of other libraries are not loaded by the viewer: what was recorded of them is below
+      !run.foreign && link(run.state === "training" ? "Watch it live" : "Watch it play", `#/watch?run=${id}`),
+      !run.foreign && link("Play against it", `#/watch?run=${id}&take=0`),
     ),
     h(
       "p.facts",

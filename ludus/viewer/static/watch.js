@@ -6,7 +6,7 @@ import { Player } from "ludus/player";
 const SLOW = "Opening … (a game's rules are compiled the first time they are needed: up to a minute)";
 
 export async function loadView(name) {
-  return import(name === "plain" ? "ludus/plain" : `game/${name}`);
+  return import(["plain", "recorded"].includes(name) ? `ludus/${name}` : `game/${name}`);
 }
 
 export function needsWebGL() {
@@ -41,6 +41,7 @@ export async function replayPage(page, [run, file], query) {
   const began = performance.now();
   const film = new Film(await (await ask(address)).arrayBuffer());
   const view = await loadView(film.header.view);
+  await view.prepare?.(film);
   const asked = new Set();
   const options = {
     onplay: (agent, t) =>
@@ -64,6 +65,7 @@ export async function replayPage(page, [run, file], query) {
   if (player) {
     player.opened = performance.now() - began;
     if (query.get("at")) player.seek(Number(query.get("at")) || 0);
+    if (film.header.view === "recorded" && film.header.agents.length === 1) player.pick(0);
     if (query.get("agent")) player.pick(Math.min(film.header.agents.length - 1, Number(query.get("agent")) || 0));
   }
   return { close: () => player?.close() };
