@@ -129,7 +129,12 @@ class ForeignRecorder:
             for s in layout.seats
         ]
         players = ["bot:random" if c == RANDOM else "policy" for c in self.batch.arrays["controller"][env].tolist()]
-        return {"roles": roles, "players": players, "seconds_per_step": self.batch.seconds_per_step, "note": self._note(env, take)}
+        return {
+            "roles": roles,
+            "players": players,
+            "seconds_per_step": self.batch.seconds_per_step,
+            "note": self._note(env, take),
+        }
 
     def _note(self, env: int, take: Take) -> str:
         """What is missing, and why."""

@@ -50,9 +50,7 @@ def header_of(recording: Recording) -> dict[str, Any]:
         "view": RECORDED,
         "game": h["source"],
         "summary": f"an env of another library, as it was recorded. {h['note']}".strip(),
-        "agents": [
-            {"role": role["name"], "team": 0, "number": i} for role, _ in recording.seats() for i in range(role["count"])
-        ],
+        "agents": [{"role": role["name"], "team": 0, "number": i} for role, _ in recording.seats() for i in range(role["count"])],
         "sizes": {},
         "params": {},
         "weights": {"reward": 1.0},

@@ -104,7 +104,9 @@ class Theatre:
         run = self.library.run(name)
         config = replace(run.config(), device="cpu")
         if is_foreign(config.game):
-            raise LudusError(f"{name} plays {config.game}, an env of another library: what evaluations recorded is on the run's page")
+            raise LudusError(
+                f"{name} plays {config.game}, an env of another library: what evaluations recorded is on the run's page"
+            )
         show = self.shows.find(config.game)
         newest = checkpoint.find(run, None)
         with self._lock:

@@ -106,7 +106,7 @@ def test_damaged_recordings_give_a_film_or_a_sentence(root, tmp_path):
             films += 1
             header, arrays = unpack(message)
             (options,) = header["actions"]["choices"].values()
-            assert 0 <= arrays["step/choices"].min() and arrays["step/choices"].max() < len(options)
+            assert arrays["step/choices"].min() >= 0 and arrays["step/choices"].max() < len(options)
     assert films > 100 and refused > 500
 
 
