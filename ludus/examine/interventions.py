@@ -17,6 +17,7 @@ import torch
 
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
+from ludus.examine.next_keys import bots_of, foretold, predictors
 from ludus.intervals import interval
 from ludus.policies.strategy import HISTORY
 from ludus.training.devices import set_threads
@@ -101,6 +102,9 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             playing: dict[str, Any] = {**policies, role: touched}
             values = measure(make, playing, against, episodes, config.eval.seed + 1)
             line |= _told(role, kind, touched, values, main_goal(first, role), alone=len(policies) == 1)
+    for role, predictor in predictors(reference).items():
+        keys = foretold(make, policies[role], predictor, bots_of(first), config.eval.seed + 1)
+        line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
     with open(run.path / FILE, "a") as file:
         file.write(json.dumps(line) + "\n")
     return line

@@ -9,6 +9,7 @@ import torch
 
 from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
 from ludus.errors import LudusError
+from ludus.examine.next_keys import foretold
 from ludus.learn.ppo import PPO
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
 from ludus.training.start import prepare
@@ -98,6 +99,17 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     for _ in range(40):
         last = learn(ppo)["ppo/player/next_keys_loss"]
     assert first > 0.5 and last < 0.1
+
+    def held_out(num_envs):
+        return Batch(GAME, num_envs, seed=9, jit=False)
+
+    told = foretold(held_out, role.policy, role.key_predictor, ["alternate"], seed=0, steps=20)
+    # 'up' is pressed in every second step but the first and last of nine: 4 of 9; 'down' never
+    share = 4 / 9
+    assert told["keys_guess"] == pytest.approx(-(share * math.log(share) + (1 - share) * math.log(1 - share)) / 2, abs=0.01)
+    assert told["keys_loss"] < 0.1 and "keys_loss_shuffled" not in told
+    told = foretold(held_out, role.policy, role.key_predictor, ["alternate", "random"], seed=0, steps=20)
+    assert told["keys_loss_shuffled"] > 0.2 and told["keys_loss_shuffled"] != told["keys_loss"]
 
 
 def test_it_is_off_unless_asked_for():

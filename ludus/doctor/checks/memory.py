@@ -17,6 +17,8 @@ UNIFORM = 0.99
 
 NO_CHANGE = 0.01
 """Of the same yardstick, when something is taken away."""
+KNOWS_KEYS = 0.95
+"""Of what it costs to know only how often each key is pressed."""
 
 
 def memory_unused(log: Log) -> Iterator[Finding]:
@@ -162,4 +164,32 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
             )
 
 
-CHECKS = (memory_unused, messages_unused, strategy_unused, attention_uniform, taken_away)
+def keys_not_foretold(log: Log) -> Iterator[Finding]:
+    """The strategy vector was to foretell the opponent's next keys (learn.next_keys), and in matches it was not trained on it
+    does no better than how often each key is pressed on the whole. Where it does better that is only noted. Seen only after
+    `ludus doctor run RUN --examine`.
+
+    The history holds nothing that tells the next keys (entries, length), the loss is drowned by the policy's own, or opponents
+    press keys at random.
+
+    Put what shows the opponent's keys into the history's entries, raise learn.next_keys, train for longer.
+    """
+    for role in log.roles():
+        found = [log.get(f"intervention/{role}/none/{name}") for name in ("keys_loss", "keys_guess", "keys_loss_shuffled")]
+        own, guess, shuffled = (float(c.values[-1]) if c is not None else None for c in found)
+        if own is None or guess is None:
+            continue
+        blind = own >= KNOWS_KEYS * guess
+        yield Finding(
+            check="keys_not_foretold",
+            severity="warning" if blind else "info",
+            cause=f"the strategy vector of {role} {'does not foretell' if blind else 'foretells'} its opponent's next keys",
+            evidence=f"{own:.3g} nats a key; how often each is pressed costs {guess:.3g}"
+            + (f"; the vector of another match {shuffled:.3g}" if shuffled is not None else ""),
+            confidence=0.8,
+            fix="show the opponent's keys in policy.strategy.entries, raise learn.next_keys" if blind else "nothing",
+            last_step=log.steps,
+        )
+
+
+CHECKS = (memory_unused, messages_unused, strategy_unused, keys_not_foretold, attention_uniform, taken_away)

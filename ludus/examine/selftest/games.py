@@ -104,3 +104,35 @@ RECORD = Game(
     step=[end, record],
     reset=[record],
 )
+
+
+@phase(lanes="agents", writes=("observation", "term_work", "goal_work", "pressed_up", "pressed_down"))
+def duel(
+    env, agent, agents, step, resetting, action_up, action_down, observation, term_work, goal_work, pressed_up, pressed_down
+):  # fmt: skip
+    other = agents - 1 - agent
+    for entry in range(3):
+        observation[env, agent, entry] = 0.0
+    observation[env, agent, 2] = 0.125 * float32(step[env])
+    if not resetting[env]:
+        observation[env, agent, 0] = float32(action_up[env, other])
+        observation[env, agent, 1] = float32(action_down[env, other])
+        term_work[env, agent] = float32(action_up[env, agent]) - 0.5 * float32(action_down[env, agent])
+        goal_work[env, agent] = float32(step[env])
+    pressed_up[env, agent] = float32(action_up[env, agent])
+    pressed_down[env, agent] = float32(action_down[env, agent])
+
+
+DUEL = Game(
+    name="duel",
+    summary="for the selftest: two against each other, each sees the keys that the other has just pressed",
+    roles=[Role("player", teams=2)],
+    state=dict(pressed_up=f32("agents"), pressed_down=f32("agents")),
+    params=dict(max_steps=Param(5, 1, 50)),
+    observation=["opponent_up", "opponent_down", "time"],
+    action=dict(up=Binary(), down=Binary()),
+    rewards=dict(work=Term("goal", WEIGHT, most="10 * max_steps", least="-10 * max_steps")),
+    goal_metrics=dict(work=Goal("the last step")),
+    step=[end, duel],
+    reset=[duel],
+)

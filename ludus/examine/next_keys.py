@@ -1,0 +1,88 @@
+"""Does a policy that was trained to foretell its opponent's next keys (learn.next_keys) do so in matches it has not seen?
+
+Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each key is pressed on the whole,
+and the loss with the strategy vector of a match against another opponent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ludus.examine.strategy import SWITCHER, act, another_opponent, seat
+from ludus.policies.policy import Policy
+from ludus.training import checkpoint
+from ludus.training.run import Run, split_reference
+
+NAME = "key_predictor"
+MATCHES = 8  # at once against each opponent, four on either side
+STEPS = 300
+
+
+def predictors(reference: str) -> dict[str, nn.Linear]:
+    """Role → the layer that reads keys off the strategy vector; empty where the run learned without."""
+    folder, mark = split_reference(reference)
+    run = Run(folder)
+    step = checkpoint.find(run, mark)
+    tensors = checkpoint.read(run, step, checkpoint.read_manifest(run, step), "policy.safetensors")
+    return {
+        name.split("/")[0]: _linear(weight, tensors[name.removesuffix("weight") + "bias"])
+        for name, weight in tensors.items()
+        if name.endswith(f"/{NAME}/weight")
+    }
+
+
+def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    layer.load_state_dict({"weight": weight, "bias": bias})
+    return layer
+
+
+@torch.no_grad()
+def foretold(
+    make: Any, policy: Policy, predictor: nn.Linear, opponents: Sequence[str], seed: int, steps: int = STEPS
+) -> Mapping[str, float]:
+    """Nats per key, mean over all steps in which both sides acted. `make(num_envs)` gives a batch on held-out seeds."""
+    batch = make(MATCHES * len(opponents))
+    opponent = np.tile(np.repeat(np.arange(len(opponents)), MATCHES // 2), 2)
+    players, halves = seat(batch, policy, opponents, opponent)
+    first = batch.layout.seats[0].start
+    others = [another_opponent(opponent[half], seed) for half in halves] if len(opponents) > 1 else None
+    guesses: list[Tensor] = []
+    strange: list[Tensor] = []
+    pressed: list[Tensor] = []
+    torch.manual_seed(seed)
+    for _ in range(steps):
+        vectors = [act(player, None).vector[0].float() for player in players]
+        batch.step()
+        for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):
+            counts = batch.tensor("valid")[half, first + team] & batch.tensor("was_alive")[half, first + 1 - team]
+            guesses.append(predictor(vector)[counts])
+            pressed.append(batch.tensor("binary")[half, first + 1 - team][counts].float())
+            if others is not None:
+                strange.append(predictor(vector[others[team]])[counts])
+    keys = torch.cat(pressed)
+    out = {"keys_loss": loss(torch.cat(guesses), keys), "keys_guess": guess_loss(keys)}
+    return out | ({"keys_loss_shuffled": loss(torch.cat(strange), keys)} if strange else {})
+
+
+def loss(guess: Tensor, pressed: Tensor) -> float:
+    """Cross-entropy in nats, mean over keys and rows."""
+    return float(nn.functional.binary_cross_entropy_with_logits(guess, pressed))
+
+
+def guess_loss(pressed: Tensor) -> float:
+    """What it costs to know only how often each key is pressed."""
+    share = pressed.mean(0).clamp(1e-6, 1 - 1e-6)
+    return float(-(share * share.log() + (1 - share) * (1 - share).log()).mean())
+
+
+def bots_of(batch: Any) -> list[str]:
+    """Opponents worth foretelling: a bot that stands still or rolls dice has nothing to foretell."""
+    names = dict.fromkeys(n for table in batch.controllers.values() for n in table)
+    dull = ("random", "still", "constant", SWITCHER)
+    return [n for n in names if n not in dull] or [n for n in names if n != "still"]

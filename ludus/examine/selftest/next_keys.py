@@ -1,0 +1,141 @@
+"""Foretelling the opponent's next keys from the strategy vector (learn.next_keys), beside answers worked out from the rows.
+
+Axes: T steps, R rows (env × side), K keys, F tokens of a history.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, resolve
+from ludus.examine.selftest.core import close, holds, part, same
+from ludus.examine.selftest.games import DUEL
+from ludus.examine.selftest.scene import ENVS, ROLLOUT, SHARE, Session, disturb, nothing
+
+PPO = "ludus/learn/ppo.py"
+TOKENS, WEIGHT = 3, 0.5
+ENCODER = "actor.seen.history."
+KEYS = [0, 1]  # where the observation shows what the other side pressed
+BY_NAME = [1, 0]  # a history holds its entries in the order of their names: opponent_down, opponent_up
+
+
+@dataclass
+class KeyLesson:
+    """A first rollout, from the start of all episodes, and an update with one pass over it."""
+
+    keys: Tensor  # [T, R, K]
+    observation: Tensor  # [T + 1, R, entries]
+    valid: Tensor  # [T, R]
+    starts: Tensor  # [T, R]
+    encoder: Any  # as it was before the update
+    predictor: Any
+    metrics: dict[str, float]
+    gradients: dict[str, Tensor]
+
+
+def lesson(s: Session, weight: float = WEIGHT) -> KeyLesson:
+    return s.once(("next keys", weight), lambda: _teach(s, weight))
+
+
+def _teach(s: Session, weight: float) -> KeyLesson:
+    from ludus.learn.ppo import PPO as Learner
+    from ludus.sim import Batch
+
+    config = Config(
+        game="ludus.examine.selftest.games:DUEL", envs=ENVS, device=s.device,
+        policy=PolicyConfig(hidden=(8,), normalise_observation=False,
+                            strategy=StrategyConfig(size="small", history=TOKENS, stride=1, layers=1, heads=1, width=8, vector=6)),
+        learn=PPOConfig(rollout=ROLLOUT, minibatches=1, epochs=1, learning_rate=0.01, max_grad_norm=1e6, next_keys=weight),
+    )  # fmt: skip
+    config.train.dtype = "float32"
+    config.train.total_agent_steps = 10_000
+    torch.manual_seed(2)
+    algorithm = Learner(Batch(DUEL, ENVS, seed=3, device=s.device), resolve(config))
+    role = algorithm.roles["player"]
+    for seed, module in ((3, role.policy), (4, role.key_predictor)):  # with and without a predictor the policy is the same
+        torch.manual_seed(seed)
+        if module is not None:
+            disturb(module)
+    torch.manual_seed(5)
+    algorithm.collect(nothing)
+    r = role.rollout
+    rows = {n: getattr(r, n).detach().cpu().clone() for n in ("observation", "valid", "starts", "opponent_keys")}
+    before = copy.deepcopy((role.policy.strategy, role.key_predictor))
+    metrics = algorithm.learn(SHARE)
+    named = dict(role.policy.named_parameters())
+    if role.key_predictor is not None:
+        named |= {f"key_predictor.{n}": p for n, p in role.key_predictor.named_parameters()}
+    gradients = {n: p.grad.detach().cpu().clone() for n, p in named.items() if p.grad is not None}
+    return KeyLesson(
+        rows["opponent_keys"], rows["observation"][..., :3].float(), rows["valid"], rows["starts"][:ROLLOUT], before[0].cpu(),
+        before[1].cpu() if before[1] is not None else None, metrics, gradients,
+    )  # fmt: skip
+
+
+def windows(mine: KeyLesson) -> Tensor:
+    """The histories [T, R, F, 1, entries + 1] as they must be: the newest steps of the same episode, zeros before it."""
+    steps, rows = mine.valid.shape
+    out = torch.zeros(steps, rows, TOKENS, 1, 3)
+    for t in range(steps):
+        for row in range(rows):
+            for back in range(TOKENS):
+                if t - back < 0:
+                    break
+                out[t, row, TOKENS - 1 - back, 0, :2] = mine.observation[t - back, row, BY_NAME]
+                out[t, row, TOKENS - 1 - back, 0, 2] = 1.0
+                if mine.starts[t - back, row]:
+                    break
+    return out
+
+
+def costs(mine: KeyLesson, vector: Tensor) -> Tensor:
+    """Cross-entropy of a guess, −y log p − (1 − y) log(1 − p), mean over keys and over rows that count."""
+    guess = vector @ mine.predictor.weight.T + mine.predictor.bias
+    pressed = mine.observation[1:, :, KEYS]
+    cost = -(pressed * torch.sigmoid(guess).log() + (1 - pressed) * torch.sigmoid(-guess).log()).mean(-1)
+    return cost[mine.valid].mean()
+
+
+@part("opponent's keys", PPO)
+def stores_the_keys_that_the_opponent_pressed(s: Session) -> None:
+    """Beside each row stand the keys that the other side pressed in the same step, which the next observation shows."""
+    mine = lesson(s)
+    holds("no row counts", int(mine.valid.sum()) > 2 * ENVS)
+    same("keys of the opponent", mine.keys[mine.valid].float(), mine.observation[1:, :, KEYS][mine.valid])
+
+
+@part("opponent's keys", PPO)
+def a_wrong_guess_costs_its_cross_entropy(s: Session) -> None:
+    """The loss of the guesses is their cross-entropy, over rows that count, from the strategy vector of the newest steps."""
+    mine = lesson(s)
+    with torch.no_grad():
+        expected = costs(mine, mine.encoder.recognise(windows(mine)).vector)
+    close("next_keys_loss", mine.metrics["ppo/player/next_keys_loss"], expected, 1e-3)
+
+
+@part("opponent's keys", PPO)
+def encoder_and_predictor_learn_from_the_keys(s: Session) -> None:
+    """The predictor, and through the vector the encoder, get the gradient of that loss times learn.next_keys."""
+    mine, without = lesson(s), lesson(s, 0.0)
+    holds("without learn.next_keys something is foretold", without.predictor is None)
+    named = dict(mine.encoder.named_parameters())
+    names = ["embed.weight", "refine.0.weight"]
+    loss = WEIGHT * costs(mine, mine.encoder.recognise(windows(mine)).vector)
+    expected = torch.autograd.grad(loss, [mine.predictor.weight, *(named[n] for n in names)])
+    close("gradient of the key predictor", mine.gradients["key_predictor.weight"], expected[0], 1e-3)
+    for n, wanted in zip(names, expected[1:], strict=True):
+        more = mine.gradients[ENCODER + n] - without.gradients[ENCODER + n]
+        scale = wanted.abs().max().clamp(min=1e-9)
+        close(f"gradient of {ENCODER}{n} from the keys, over the largest", more / scale, wanted / scale, 1e-2)
+
+
+CHECKS = (
+    stores_the_keys_that_the_opponent_pressed,
+    a_wrong_guess_costs_its_cross_entropy,
+    encoder_and_predictor_learn_from_the_keys,
+)

@@ -1,0 +1,39 @@
+"""The selftest's part about foretelling keys: silent on the shipped code, and loud where a fault was planted."""
+
+import pytest
+
+from ludus.examine.selftest import core
+from tests.examine.faults import Fault, plant
+
+SEE, LOSS = "ludus.learn.ppo:Role.see", "ludus.learn.ppo:PPO.loss_terms"
+FAULTS = {
+    "own keys instead of the opponent's": (Fault(SEE, ".flip(1)", ""), "stores_the_keys_that_the_opponent_pressed"),
+    "guesses and keys swapped": (
+        Fault(LOSS, "_with_logits(guess, pressed,", "_with_logits(guess, 1 - pressed,"),
+        "a_wrong_guess_costs_its_cross_entropy",
+    ),
+    "the encoder learns nothing": (
+        Fault(LOSS, "role.key_predictor(output.vector.float())", "role.key_predictor(output.vector.float().detach())"),
+        "encoder_and_predictor_learn_from_the_keys",
+    ),
+    "the weight is ignored": (
+        Fault(LOSS, "loss + c.next_keys * keys", "loss + keys"),
+        "encoder_and_predictor_learn_from_the_keys",
+    ),
+}
+
+
+def wrong():
+    return [r for r in core.run(core.all_checks(["next_keys"])) if not r.ok]
+
+
+def test_the_shipped_code_passes():
+    assert [(r.name, r.finding.evidence) for r in wrong()] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name, monkeypatch):
+    fault, first = FAULTS[name]
+    plant(monkeypatch, fault)
+    found = wrong()
+    assert found and found[0].name == first and found[0].part == "opponent's keys"
