@@ -132,7 +132,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         options=("--train.total-agent-steps", "200000", "--train.threads", "1"),
         evaluations=_balance(">= -250"),
         claim="Pendulum-v1 swings up within 200k steps (random: -1,220)",
-        seeds=(0,),
         tags=("others",),
     ),
     "taxi": Experiment(
@@ -140,7 +139,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         options=("--train.total-agent-steps", "200000", "--train.threads", "1"),
         evaluations=_balance(">= 6"),
         claim="Taxi-v4, a discrete observation, within 200k steps (random: -193; the best possible: about 8)",
-        seeds=(0,),
         tags=("others",),
     ),
     "simple_tag": Experiment(
