@@ -220,9 +220,11 @@ def value_units_go_there_and_back(s: Session) -> None:
 
 @part("initial policy", "ludus/policies/policy.py")
 def a_policy_starts_as_configured(s: Session) -> None:
-    """A new policy acts nearly at random around the configured means, spreads and keys, and does not hear quiet inputs."""
+    """A new policy acts nearly at random around the configured means, spreads and keys, does not hear quiet inputs, and keeps
+    what its memory holds."""
     from ludus.config import PolicyConfig
     from ludus.policies.heads import ActionSpace
+    from ludus.policies.memory import LSTM
     from ludus.policies.policy import Policy
 
     space = ActionSpace(2, 1, (3,), continuous_names=("go", "turn"))
@@ -239,6 +241,7 @@ def a_policy_starts_as_configured(s: Session) -> None:
     close("choices", output.distribution.choice_log_probs[0].exp().mean((0, 1)), [1 / 3] * 3, 0.05)
     seen[..., 1:] = 7.0
     close("values with other quiet inputs", policy(seen, policy.initial_state(200), starts).value, output.value, 1e-5)
+    close("biases of a new memory: input, forget, output, cell", LSTM(3, 2).bias, [0, 0, 1, 1, 0, 0, 0, 0])
 
 
 @part("schedules", "ludus/curriculum/schedules.py")
@@ -254,9 +257,29 @@ def schedules_are_read_as_written(s: Session) -> None:
         close(f"'{text}' at {share}", parse(text)(share), value, 1e-9)
 
 
+@part("tokens", "ludus/policies/encoders.py")
+def tokens_add_up(s: Session) -> None:
+    """What is seen as tokens is the sum of the table's rows of their cells and features, each as often as log2(1 + amount) says."""
+    from ludus.policies.encoders import TokenTable
+    from ludus.sim.game import Tokens
+
+    kind, count = Tokens(cells=5, features=3), 4
+    table = TokenTable(kind, 6).to(s.device)
+    seen = torch.zeros(2, 3, count, 3, dtype=torch.uint8)
+    expected = torch.zeros(2, 3, 6, dtype=torch.float64)
+    rows = table.table.detach().cpu().double()
+    for t in range(2):
+        for r in range(3):
+            for k in range(min(count, 1 + t + r)):  # padding comes last
+                cell, feature, amount = (2 * k + t) % 5, (k + r) % 3, 1 + 7 * k + r
+                seen[t, r, k] = torch.tensor([cell, feature, amount], dtype=torch.uint8)
+                expected[t, r] += math.log2(1 + amount) * rows[cell * kind.features + feature]
+    close("the sum of tokens", table(seen.to(s.device)), expected)
+
+
 CHECKS = (
     advantages_of_random_episodes, a_constant_reward_has_no_advantage, means_and_deviations_leave_invalid_rows_out,
     log_probabilities_and_entropies_of_mixed_actions, squashed_density_is_a_density, samples_come_as_often_as_their_probability,
     lstm_and_its_gradients_are_torchs, a_start_inside_a_sequence_is_a_fresh_memory, running_statistics_are_those_of_all_rows,
-    value_units_go_there_and_back, a_policy_starts_as_configured, schedules_are_read_as_written,
+    value_units_go_there_and_back, a_policy_starts_as_configured, schedules_are_read_as_written, tokens_add_up,
 )  # fmt: skip

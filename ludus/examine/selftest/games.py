@@ -129,6 +129,7 @@ DUEL = Game(
     roles=[Role("player", teams=2)],
     state=dict(pressed_up=f32("agents"), pressed_down=f32("agents")),
     params=dict(max_steps=Param(5, 1, 50)),
+    held_out=dict(max_steps=6),
     observation=["opponent_up", "opponent_down", "time"],
     action=dict(up=Binary(), down=Binary()),
     rewards=dict(work=Term("goal", WEIGHT, most="10 * max_steps", least="-10 * max_steps")),

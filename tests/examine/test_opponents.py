@@ -1,0 +1,64 @@
+"""The selftest's checks on opponents, tokens and new memories: silent on the shipped code, and each names a fault planted in its part."""
+
+import pytest
+
+from ludus.examine.selftest import core
+from tests.examine.faults import Fault, plant
+
+LEAGUE, PLAYER, EVALUATE = "ludus.league.league:League.", "ludus.policies.player:Player.", "ludus.training.evaluate:"
+
+# fault, the check that must see it, the part it must name
+FAULTS = {
+    "snapshot without its normaliser": (
+        Fault(LEAGUE + "fill", "tensor.copy_(weights[name])", "tensor.copy_(weights[name]) if 'norm' not in name else None"),
+        "snapshots_are_copies_that_stay_as_they_were", "league",
+    ),
+    "the opponent is the learner itself": (
+        Fault(LEAGUE + "_player", "copy.deepcopy(self.policies[role]).requires_grad_(False)", "self.policies[role]"),
+        "snapshots_are_copies_that_stay_as_they_were", "league",
+    ),
+    "every snapshot plays everywhere": (
+        Fault(LEAGUE + "block", "slice(slot * size, (slot + 1) * size)", "slice(0, self.batch.num_envs)"),
+        "each_env_meets_one_snapshot", "league",
+    ),
+    "win rates of another role": (
+        Fault(LEAGUE + "choose", 'f"{role} {self.name(step)}"', 'f"right {self.name(step)}"'), "opponents_are_drawn_as_asked", "matchmaking",
+    ),
+    "the opponent's memory is lost": (
+        Fault(PLAYER + "_act_for", "self.state[rows] = output.state", "pass"), "opponents_remember_their_own_episode", "opponents",
+    ),
+    "the opponent's memory is never reset": (
+        Fault(PLAYER + "_act_for", "self.state[rows], starts[:, rows]", "self.state[rows], torch.zeros_like(starts[:, rows])"),
+        "opponents_remember_their_own_episode", "opponents",
+    ),
+    "evaluated against itself": (
+        Fault(EVALUATE + "seat", "(rivals if controller == FROZEN else policies)", "policies"), "evaluation_is_against_the_rivals", "evaluation",
+    ),
+    "rivals count too": (
+        Fault(EVALUATE + "_mean", "(values * shown).sum(1) / shown.sum(1)", "values.mean(1)"), "evaluation_is_against_the_rivals", "evaluation",
+    ),
+    "evaluated in training mode": (Fault(EVALUATE + "measure", "policy.eval()", "policy.train()"), "evaluation_is_against_the_rivals", "evaluation"),
+    "evaluated where it trained": (
+        Fault("ludus.training.loop:Trainer.make_evaluation_batch", "held_out=True", "held_out=False"), "evaluation_plays_what_is_held_out", "evaluation",
+    ),
+    "the last token is not read": (
+        Fault("ludus.policies.encoders:TokenTable.forward", ".any(0).sum())", ".any(0).sum()) - 1"), "tokens_add_up", "tokens",
+    ),
+    "the forget bias is on another gate": (
+        Fault("ludus.policies.memory:LSTM.__init__", "self.bias[size : 2 * size] = 1.0", "self.bias[:size] = 1.0"),
+        "a_policy_starts_as_configured", "initial policy",
+    ),
+}  # fmt: skip
+
+
+def test_the_shipped_code_passes():
+    """Those of formulas.py are tried in test_selftest.py."""
+    assert [(r.name, r.finding.evidence) for r in core.run(core.all_checks(["opponents"])) if not r.ok] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found_and_its_part_named(name, monkeypatch):
+    fault, check, part = FAULTS[name]
+    plant(monkeypatch, fault)
+    (result,) = core.run(core.chosen([check]))
+    assert not result.ok and result.part == part and result.finding.evidence
