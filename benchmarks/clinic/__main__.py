@@ -25,7 +25,7 @@ from ludus.doctor.watch import examine
 RESULTS = Path(__file__).parent / "results"
 TWINS = ("sick", "healthy")
 FEW = ("--train.threads", "1", "--eval.greedy", "False", "--eval.episodes", "32", "--log.replay-every", "0")
-"""For both twins: one thread, and evaluations that take little of a short run."""
+"""For both twins, unless a case says otherwise: one thread, and evaluations that take little of a short run."""
 
 
 def ludus(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,7 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def by_run(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         seeds = () if "--seed" in options else ("--seed", str(seed))
-        done = ludus("train", *options, *seeds, *FEW, "--run", f"{folder}/run", "--quiet", "--json")
+        done = ludus("train", *options[:1], *FEW, *options[1:], *seeds, "--run", f"{folder}/run", "--quiet", "--json")
         if done.returncode and not Path(folder, "run", "metrics.jsonl").exists():
             raise RuntimeError(done.stderr.strip()[-400:])
         found = [dataclasses.asdict(f) for f in examine(read_log(f"{folder}/run"))]

@@ -31,6 +31,11 @@ def cart(count: int, *options: str, env: str = "gym:CartPole-v1") -> tuple[str, 
     return (env, "--envs", "8", *steps(count), *options)
 
 
+def slow(env: str) -> tuple[str, ...]:
+    """Hardly any evaluation: its episodes would pass through the same slow env, and count for what grows."""
+    return cart(14_000, "--eval.episodes", "2", env=env)
+
+
 def pursuit(count: int, *options: str) -> tuple[str, ...]:
     return (PURSUIT, "--envs", "32", *steps(count), *options)
 
@@ -52,7 +57,7 @@ CASES: dict[str, Case] = {
     ),
     "leak_slows_down": Case(
         seed="000", family="throughput", tells="a list that grows and is searched: slower and slower",
-        sick=cart(14_000, env=ENVS + "SearchedHistory-v0"), healthy=cart(14_000), expected=("slowing_down",),
+        sick=slow(ENVS + "SearchedHistory-v0"), healthy=cart(14_000), expected=("slowing_down",),
     ),
     "unbounded_history": Case(
         seed="000", family="throughput", tells="everything is kept for ever: memory grows",
@@ -60,7 +65,7 @@ CASES: dict[str, Case] = {
     ),
     "terrain_rebuilt": Case(
         seed="000", family="throughput", tells="every reset builds the same world anew",
-        sick=cart(14_000, env=ENVS + "RebuiltTerrain-v0"), healthy=cart(14_000), expected=("resets_dominate",),
+        sick=slow(ENVS + "RebuiltTerrain-v0"), healthy=slow(ENVS + "KeptTerrain-v0"), expected=("resets_dominate",),
     ),
     # -- 001: the arena ------------------------------------------------------------------------------------------------
     "silent_default_change": Case(
@@ -78,12 +83,11 @@ CASES: dict[str, Case] = {
     ),
     "python_every_step": Case(
         seed="001", family="throughput", tells="a slow path in every step, growing",
-        sick=cart(14_000, env=ENVS + "PythonEveryStep-v0"), healthy=cart(14_000), expected=("slowing_down",),
+        sick=slow(ENVS + "PythonEveryStep-v0"), healthy=cart(14_000), expected=("slowing_down",),
     ),
     "pool_scanned": Case(
         seed="001", family="throughput", tells="a curriculum whose cost grows with its pool of tasks",
-        sick=cart(14_000, "--learn.learning-rate", "1e-5", env=ENVS + "PoolScanned-v0"),
-        healthy=cart(14_000), expected=("slowing_down",),
+        sick=slow(ENVS + "PoolScanned-v0"), healthy=slow(ENVS + "PoolBounded-v0"), expected=("slowing_down",),
     ),
     "checkpoint_units": Case(
         seed="001", family="throughput", by="check", tells="an interval in steps where seconds were meant: a checkpoint every iteration",
@@ -96,7 +100,7 @@ CASES: dict[str, Case] = {
     ),
     "safe_camping": Case(
         seed="002", family="reward hacking", tells="being near pays more than catching: the return rises, catches do not",
-        sick=pursuit(120_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(120_000),
+        sick=pursuit(300_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(300_000),
         expected=("return_without_goal",),
     ),
     "forgets": Case(

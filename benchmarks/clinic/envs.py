@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
@@ -29,6 +30,7 @@ class SearchedHistory(CartPoleEnv):
     def step(self, action: Any) -> Any:
         self.notes.append(float(self.state[0]))  # type: ignore[index]
         max(note * note for note in self.notes)
+        min(note * note for note in self.notes)
         return super().step(action)
 
 
@@ -40,22 +42,30 @@ class UnboundedHistory(CartPoleEnv):
         return super().step(action)
 
 
-class RebuiltTerrain(CartPoleEnv):
-    """Every reset builds the same world anew, which takes longer than an episode."""
+class Terrain(CartPoleEnv):
+    """A world that takes longer to build than an episode to play; `rebuilt`: in every reset, although it is always the same."""
+
+    def __init__(self, rebuilt: bool) -> None:
+        super().__init__()
+        self.rebuilt, self.built = rebuilt, False
 
     def reset(self, **options: Any) -> Any:
-        work(150_000)
+        if self.rebuilt or not self.built:
+            work(1_000_000)
+        self.built = True
         return super().reset(**options)
 
 
-class PoolScanned(CartPoleEnv):
-    """A curriculum that adds a task at every reset and weighs all of them before choosing one."""
+class TaskPool(CartPoleEnv):
+    """A curriculum that weighs all of its tasks in every reset before choosing one, and adds some more each time up to `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
 
     def reset(self, **options: Any) -> Any:
-        POOL.extend([0.0] * 40)
-        total = 0.0
-        for weight in POOL:
-            total += weight
+        POOL.extend([0.0] * min(1200, self.most - len(POOL)))
+        sum(math.exp(-abs(weight)) for weight in POOL)
         return super().reset(**options)
 
 
@@ -66,7 +76,7 @@ class PythonEveryStep(CartPoleEnv):
 
     def step(self, action: Any) -> Any:
         PythonEveryStep.steps += 1
-        work(max(0, PythonEveryStep.steps - 3_000) // 40)
+        work(max(0, PythonEveryStep.steps - 3_000))
         return super().step(action)
 
 
@@ -101,8 +111,13 @@ class LargeRewards(CartPoleEnv):
         return observation, 1e4 * float(reward), *rest
 
 
-for _env in (SearchedHistory, UnboundedHistory, RebuiltTerrain, PoolScanned, PythonEveryStep, LargeRewards):
+for _env in (SearchedHistory, UnboundedHistory, PythonEveryStep, LargeRewards):
     gymnasium.register(f"{_env.__name__}-v0", f"{__name__}:{_env.__name__}", max_episode_steps=500)
+# short episodes, so that there are resets to speak of also once the pole is kept up
+gymnasium.register("RebuiltTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": True})
+gymnasium.register("KeptTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": False})
+gymnasium.register("PoolScanned-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 10**9})
+gymnasium.register("PoolBounded-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 400})
 # cut off after 12 steps: 30 are needed to earn anything; or 6
 gymnasium.register("CutTooEarly-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 30})
 gymnasium.register("Sparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 60})

@@ -54,6 +54,8 @@ class Diagnostics:
     def _units(self, policy: Any, evidence: Evidence) -> dict[str, float]:
         """Units that say the same for every row, and how many directions the last hidden layer uses."""
         out: dict[str, float] = {}
+        if _all_alike(evidence):
+            return out
         outputs: dict[str, Tensor] = {}
         hooks = [
             m.register_forward_hook(lambda _m, _i, o, n=n: outputs.__setitem__(n, o))
@@ -82,6 +84,8 @@ class Diagnostics:
             "observation/not_finite": [n for n, ok in zip(names, finite.tolist(), strict=True) if not ok],
             "observation/largest": float(rows.abs().max()),
         }
+        if _all_alike(evidence):
+            return out
         observation, state, starts, mask, seen = evidence.inputs
         base = policy(*evidence.inputs).distribution
         order = torch.randperm(observation.shape[1], device=observation.device)
@@ -115,6 +119,16 @@ class Diagnostics:
         parts += [(x.exp() - y.exp()).abs().flatten() for x, y in zip(a.choice_log_probs, b.choice_log_probs, strict=True)]
         return float(torch.cat(parts).mean())
 
+    def broken_observations(self) -> dict[str, list[str]]:
+        """Observation entries of the last rollout that held a NaN or an infinity, by role, as diagnostics name them."""
+        out = {}
+        for name in self.algorithm.policies:
+            observation = self.algorithm.evidence(name).suspects["observation"]
+            bad = (~torch.isfinite(observation)).flatten(0, -2).any(0).nonzero().flatten().tolist()
+            if bad:
+                out[f"observation/{name}/not_finite"] = [self.layout.observation[entry] for entry in bad]
+        return out
+
     def first_not_finite(self) -> str:
         """The first tensor in the order of computation that holds a NaN or an infinity."""
         for name, policy in self.algorithm.policies.items():
@@ -136,3 +150,9 @@ class Diagnostics:
                 if bool((~torch.isfinite(p)).any()):
                     return f"the weights {n} of the role {name} are not finite: lower the learning rate or the gradient limit"
         return "a loss is not finite: lower the learning rate"
+
+
+def _all_alike(evidence: Evidence) -> bool:
+    """Every row sees the same, as when short episodes all began at once: then nothing can be told from how rows differ."""
+    observation, _, _, _, seen = evidence.inputs
+    return all(bool((part == part[:, :1]).all()) for part in (observation, *seen.values()))

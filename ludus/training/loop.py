@@ -228,6 +228,9 @@ class Trainer:
         if all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)):
             return
         culprit = self.diagnostics.first_not_finite()
+        broken = self.diagnostics.broken_observations()
+        if broken:  # `ludus doctor run` says so too
+            self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": self.progress.agent_steps, **broken})
         self.doctor.not_finite(culprit, self.progress.agent_steps)
         good = checkpoint.steps(self.run)
         raise LudusError(

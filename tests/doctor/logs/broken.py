@@ -39,17 +39,18 @@ class Shifting(CartPoleEnv):
         return observation, reward, terminated, truncated or (self.steps > CHANGES_AFTER and self.length >= 20), told
 
 
-class Loud(CartPoleEnv):
-    """Observations in units so small that every gate of a memory is wide open or shut."""
+class Compound(CartPoleEnv):
+    """Rewards that grow by a twentieth with every step that the pole stands: the better the policy, the larger by far."""
 
     def reset(self, **options: Any) -> Any:
-        observation, told = super().reset(**options)
-        return 300 * observation, told
+        self.worth = 1.0
+        return super().reset(**options)
 
     def step(self, action: Any) -> Any:
-        observation, *rest = super().step(action)
-        return 300 * observation, *rest
+        self.worth *= 1.05
+        observation, _, *rest = super().step(action)
+        return observation, self.worth, *rest
 
 
-for _kind in (Hasty, Shifting, Loud):
+for _kind in (Hasty, Shifting, Compound):
     gymnasium.register(f"{_kind.__name__}-v0", f"{__name__}:{_kind.__name__}", max_episode_steps=200)

@@ -13,8 +13,21 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent / "ludus"
+TRAIN = [sys.executable, "-m", "ludus", "train"]
 BULKY = ("action/", "eval/self", "eval/bot:still")
 CART, PURSUIT, BROKEN = "gym:CartPole-v1", "pursuit", "gym:tests.doctor.logs.broken"
+
+CHOICES = [CART, "--train.total-agent-steps", "16000", "--learn.rollout", "32", "--policy.hidden", "32", "--eval.episodes", "4"]
+STRATEGY = [
+    PURSUIT, "--envs", "16", "--train.total-agent-steps", "60000", "--policy.strategy.size", "small", "--policy.strategy.entries", "other",
+    "--policy.strategy.history", "4", "--policy.strategy.stride", "1", "--policy.strategy.layers", "1", "--policy.strategy.heads", "1",
+    "--policy.strategy.width", "8", "--policy.strategy.vector", "8", "--policy.hidden", "16", "--eval.episodes", "4",
+]  # fmt: skip
+BEFORE = {"sick_untried": [CART, "--train.total-agent-steps", "3000", "--learn.learning-rate", "1", "--policy.hidden", "32"]}
+"""Runs that others start from, as {before}: here a policy that has become certain of one action."""
+STOP = ("sick_blind",)
+"""The trainer breaks these off."""
+WITH_ACTIONS = ("healthy_choices", "sick_untried")
 
 # name → recipe and options; names of healthy runs start with "healthy".
 RUNS: dict[str, list[str]] = {
@@ -51,6 +64,23 @@ RUNS: dict[str, list[str]] = {
         PURSUIT, "--envs", "32", "--train.total-agent-steps", "150000", "--game.chaser-speed", "0.01", "--game.reach", "0.05",
         "--eval.episodes", "4",
     ],
+    "sick_blind": ["tests.doctor.logs.rootless:recipe", "--train.total-agent-steps", "60000"],
+    "sick_memory": [
+        "gym:ludus.examine.probes:ProbeMatch-v0", "--policy.memory", "lstm", "--policy.memory-size", "16", "--policy.hidden", "16", "--envs", "16",
+        "--learn.rollout", "20", "--learn.bptt", "5", "--train.total-agent-steps", "6000", "--log.diagnostics-every", "5",
+    ],
+    "sick_swings": [
+        "gym:CartPole-v0", "--envs", "4", "--train.total-agent-steps", "40000", "--learn.rollout", "64", "--learn.learning-rate", "0.02",
+        "--learn.clip", "0.5", "--learn.epochs", "10", "--policy.hidden", "32", "--eval.episodes", "4",
+    ],
+    "sick_explodes": [
+        f"{BROKEN}:Compound-v0", "--train.total-agent-steps", "30000", "--learn.rollout", "32", "--learn.epochs", "4",
+        "--learn.normalise-values", "False", "--learn.max-grad-norm", "1e9", "--policy.hidden", "32", "--eval.episodes", "4",
+    ],
+    "healthy_choices": CHOICES,
+    "sick_untried": [*CHOICES, "--init-from", "{before}"],
+    "healthy_strategy": STRATEGY,
+    "sick_strategy": [*STRATEGY, "--learn.learning-rate", "1"],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
@@ -69,7 +99,9 @@ def keep(run: Path, name: str) -> None:
             {
                 k: v
                 for k, v in row.items()
-                if k.endswith("/saturated") or not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))
+                if k.endswith("/saturated")
+                or (name in WITH_ACTIONS and k.startswith("action/"))
+                or not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))
             }
             for row in rows
         ]
@@ -96,13 +128,16 @@ def crowd(run: Path, training: subprocess.Popen[bytes]) -> list[subprocess.Popen
 def main() -> None:
     for name in sys.argv[1:] or RUNS:
         run = Path(tempfile.mkdtemp()) / "run"
-        options = ["--run", str(run), "--train.threads", "1", "--quiet"]
-        training = subprocess.Popen([sys.executable, "-m", "ludus", "train", *RUNS[name], *options])
+        before = run.with_name("before")
+        if name in BEFORE:
+            subprocess.run([*TRAIN, *BEFORE[name], "--run", str(before), "--train.threads", "1", "--quiet"], check=True)
+        options = [str(before) if option == "{before}" else option for option in RUNS[name]]
+        training = subprocess.Popen([*TRAIN, *options, "--run", str(run), "--train.threads", "1", "--quiet"])
         others = crowd(run, training) if name.endswith("crowded") else []
         status = training.wait()
         for other in others:
             other.kill()
-        if status:
+        if status and name not in STOP:
             raise SystemExit(f"{name} ended with status {status}")
         keep(run, name)
         shutil.rmtree(run.parent)
