@@ -66,7 +66,7 @@ def _brawl(bars: dict[str, str], unseen: bool = True) -> tuple[Evaluation, ...]:
     )
 
 
-_GPU = ("--train.total-seconds", "400", "--eval.every-seconds", "200")
+_GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
 # One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
 _HOPELESS = (
@@ -304,7 +304,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu": Experiment(
         recipe="mechs",
-        options=_GPU,
+        options=("--train.total-seconds", "400", "--eval.every-seconds", "200"),
         evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),),
         device="cuda",
         claim="Ten against ten on held-out maps after seven minutes on an H200",

@@ -18,11 +18,13 @@ from torch import nn
 
 from ludus.bench import limits
 from ludus.bench.bare_rainbow import BareRainbow
+from ludus.bench.turns import wait_for_turn
 from ludus.config import Config
 from ludus.learn.ppo import PPO
 from ludus.learn.rainbow import Rainbow
 from ludus.policies.encoders import shaped, steps_back, stored_as
 from ludus.policies.policy import Policy
+from ludus.training.graphs import compiled
 from ludus.training.loop import Trainer
 from ludus.training.start import create
 
@@ -32,6 +34,7 @@ def measure(config: Config, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         trainer = create(Path(folder) / "bench", config, {})
         _iterate(trainer)
+        wait_for_turn()
         begin, steps = time.perf_counter(), trainer.progress.agent_steps
         phases: dict[str, float] = {}
         iterations = 0
@@ -79,6 +82,9 @@ def bound(trainer: Trainer, seconds: float) -> Bound:
             w.run(algorithm.precision)
 
     counted = limits.count(bare)
+    for w in work:
+        if isinstance(w, _BareRole):
+            w.forward = compiled(w.forward, trainer.config)  # its kernels are fused where the trainer's are
     on_gpu = trainer.config.device == "cuda"
     iteration = captured(bare) if on_gpu else bare
     iteration()
@@ -144,6 +150,7 @@ class _BareRole:
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
         self.learning = torch.randn(self.length, chunks // self.minibatches, entries, device=config.device)
         self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}
+        self.forward = self._forward
 
     def _bytes(self, parts: Any, steps: int, rows: int) -> dict[str, torch.Tensor]:
         """Pictures, tokens and histories of ones: what they show does not change what they cost."""
@@ -162,14 +169,14 @@ class _BareRole:
         )
         with torch.no_grad(), precision():
             for _ in range(self.steps):
-                self._forward(self.acting, state, starts)
+                self.forward(self.acting, state, starts)
         chunks = self.learning.shape[1]
         state = self.policy.initial_state(chunks)
         starts = torch.zeros(self.length, chunks, dtype=torch.bool, device=self.acting.device)
         for _ in range(self.epochs * self.minibatches):
             self.optimizer.zero_grad()
             with precision():
-                parameters, value = self._forward(self.learning, state, starts)
+                parameters, value = self.forward(self.learning, state, starts)
                 loss = parameters.float().square().mean() + value.float().square().mean()
             loss.backward()
             nn.utils.clip_grad_norm_(self.policy.parameters(), 0.5, foreach=True)

@@ -130,7 +130,8 @@ def _options_type(base: Config) -> type:
     game_section, roles, tasks = _game_section(base.game), _roles_section(base.game), _tasks_section(base.game)
     learn = make_dataclass("Learn", [_field("roles", roles, roles())], bases=(PPOConfig,), kw_only=True)
     tasks_of_base = tasks(**_fields_but("vary", TasksConfig, base.curriculum.tasks))
-    curriculum = make_dataclass("Curriculum", [_field("tasks", tasks, tasks_of_base)], kw_only=True)
+    first_stage = _field("first_stage", Annotated[int, _help("The stage to begin with.")], base.curriculum.first_stage)
+    curriculum = make_dataclass("Curriculum", [_field("tasks", tasks, tasks_of_base), first_stage], kw_only=True)
     of_game = {
         "learn": learn(**_fields_but("roles", PPOConfig, base.learn)),
         "game": game_section(),
@@ -153,7 +154,9 @@ def _config_of(options: Any, base: Config) -> Config:
         **_fields_but("roles", PPOConfig, options.learn), roles={role: keys for role, keys in roles.items() if keys}
     )
     values["curriculum"] = dataclasses.replace(
-        base.curriculum, tasks=TasksConfig(**_fields_but("vary", TasksConfig, options.curriculum.tasks), vary=vary)
+        base.curriculum,
+        first_stage=options.curriculum.first_stage,
+        tasks=TasksConfig(**_fields_but("vary", TasksConfig, options.curriculum.tasks), vary=vary),
     )
     return Config(game=base.game, game_values={**base.game_values, **_given(options.game)}, **values)
 

@@ -53,4 +53,6 @@ class CurriculumConfig:
 
     stages: tuple[Stage, ...] = ()
     """Stages, one after the other (set in recipes)."""
+    first_stage: int = 1
+    """The stage to begin with, for a run that goes on from a policy trained on the earlier ones (--init-from)."""
     tasks: TasksConfig = field(default_factory=TasksConfig)

@@ -21,8 +21,9 @@ class TrainConfig:
     """CPU threads of simulator and network (default: measured)."""
     dtype: str | None = None
     """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
-    compile: bool = False
-    """Fuse the small kernels of acting and learning (torch.compile): faster on CUDA, after a minute of compiling."""
+    compile: bool | None = None
+    """Fuse the small kernels of acting and learning with torch.compile (default: on CUDA, where triton and a C compiler are
+    found: 1.6 to 2.5 times as fast there, after up to half a minute of compiling)."""
 
 
 @dataclass(kw_only=True)

@@ -49,8 +49,10 @@ class Stages:
         self.league.lineups = self.league.make_lineups(self.stages[self.current].mix)
 
 
-def check_stages(stages: Sequence[Stage], layout: Any, bots: Mapping[str, Mapping[str, int]]) -> None:
-    """Refuses a curriculum that can never move on."""
+def check_stages(stages: Sequence[Stage], first: int, layout: Any, bots: Mapping[str, Mapping[str, int]]) -> None:
+    """Refuses a curriculum that can never move on, or begins where there is no stage."""
+    if not 1 <= first <= max(len(stages), 1):
+        raise LudusError(f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to {max(len(stages), 1)}")
     for i, stage in enumerate(stages):
         last = i == len(stages) - 1
         where = f"stage {i + 1} of {len(stages)}"

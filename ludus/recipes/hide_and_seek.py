@@ -39,7 +39,7 @@ def hide_and_seek() -> Config:
             reward_scale=0.02,
             roles={"hider": {"minibatches": 16, "gae_lambda": 0.98, "learning_rate": "0:0, 0.15:0, 0.2:1e-3, 1:1e-4"}},
         ),
-        league=LeagueConfig(mix="self 30, pool 10, bot:hider 25, bot:still 10, bot:seeker 25"),
+        league=LeagueConfig(mix="self 15, pool 10, bot:hider 45, bot:seeker 30"),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
     )

@@ -8,7 +8,10 @@ state of torch's generator, so that a run that captures later (after a resume) d
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
 import torch
@@ -21,9 +24,16 @@ WARM_UP = 2
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def can_fuse() -> bool:
+    """Torch's compiler needs triton for its kernels, and a C compiler for what launches them."""
+    compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
+    return find_spec("triton") is not None and any(name and shutil.which(name) for name in compilers)
+
+
 def compiled(function: Function, config: Config) -> Function:
     """The function with its many small kernels fused by torch's compiler, where the config asks for it."""
-    if not config.train.compile:
+    wanted = config.train.compile
+    if not (config.device.startswith("cuda") and can_fuse() if wanted is None else wanted):
         return function
     import torch._inductor.config as inductor
 

@@ -92,7 +92,7 @@ class Trainer:
         if self.league is not None:
             self.league.begin()
         if self.stages is not None:
-            self.stages.enter(0)
+            self.stages.enter(self.config.curriculum.first_stage - 1)
         if self.tasks is not None:
             lineups = self.league.lineups if self.league is not None else ()
             self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)

@@ -85,7 +85,7 @@ def check_names(config: Config) -> None:
         if mix and game is None:
             raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
         make_lineups(batch_layout, bots, parse_mix(mix))
-    check_stages(config.curriculum.stages, batch_layout, bots)
+    check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots)
     check_tasks(config, game)
     best = config.checkpoint.best_metric
     if best is not None and not best.startswith("eval/"):

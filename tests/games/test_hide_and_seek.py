@@ -197,13 +197,16 @@ def test_speed_is_metres_per_second_and_velocity_is_true_over_the_whole_step(age
     assert np.hypot(moved[0], moved[2]) == pytest.approx(speed * 5 / 60, rel=1e-4)
     assert math.atan2(moved[2], moved[0]) == pytest.approx(0.5, abs=1e-3)
     assert batch["velocity"][0, agent, 0] == pytest.approx(speed * math.cos(0.5), rel=1e-3)
-    assert observed(batch, agent, "velocity_x") == pytest.approx(speed * math.cos(0.5) / 8.0, rel=1e-3)
+    assert observed(batch, agent, "velocity_ahead") == pytest.approx(speed / 8.0, rel=1e-3)
+    assert observed(batch, agent, "velocity_right") == pytest.approx(0.0, abs=1e-3)
     act(batch, agent, forward=1.0, strafe=-1.0)  # diagonally no faster
     assert np.hypot(*batch["velocity"][0, agent, (0, 2)]) == pytest.approx(speed, rel=1e-3)
     act(batch, agent, strafe=0.5)  # to the right of yaw 0.5
     assert batch["velocity"][0, agent, (0, 2)] == pytest.approx(
         [-0.5 * speed * math.sin(0.5), 0.5 * speed * math.cos(0.5)], rel=1e-3
     )
+    assert observed(batch, agent, "velocity_right") == pytest.approx(0.5 * speed / 8.0, rel=1e-3)
+    assert observed(batch, agent, "velocity_ahead") == pytest.approx(0.0, abs=1e-3)
 
 
 def test_free_fall():

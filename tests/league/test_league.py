@@ -147,6 +147,21 @@ def test_stages_move_on_when_the_opponent_is_surely_beaten(tmp_path):
     assert {lineup.opponent for lineup in trainer.league.lineups} == {"self", "bot:still"}
 
 
+def test_a_run_may_begin_with_a_later_stage(tmp_path):
+    stages = (
+        Stage(mix="bot:still 1", opponent="chaser/bot:still", game={"reach": 3.0}),
+        Stage(mix="self 1", game={"reach": 2.0}),
+    )
+    settings = config(mix="", stages=stages)
+    settings.curriculum.first_stage = 2
+    trainer = create(tmp_path / "later", settings, {})
+    assert trainer.iterate()["curriculum/stage"] == 1
+    assert {lineup.opponent for lineup in trainer.league.lineups} == {"self"}
+    settings.curriculum.first_stage = 3
+    with pytest.raises(LudusError, match="first_stage is 3, but there are 2 stages"):
+        prepare(settings)
+
+
 @pytest.mark.parametrize(
     ("stages", "words"),
     [

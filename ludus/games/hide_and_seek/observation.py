@@ -1,6 +1,6 @@
 """The 161 numbers an agent observes: their names, and the index each group starts at."""
 
-SELF = ["x", "y", "z", "yaw", "pitch", "velocity_x", "velocity_y", "velocity_z", "grounded"]
+SELF = ["x", "y", "z", "yaw", "pitch", "velocity_ahead", "velocity_up", "velocity_right", "grounded"]
 EDGES = ["edge_ahead", "edge_right", "edge_behind", "edge_left"]
 RAYS = 64
 CLOCK = ["time_left", "hiders_found", "seeking", "urgency"]

@@ -191,9 +191,10 @@ def observe_self(
     observation[env, agent, SELF_AT + 2] = z / half - 1.0
     observation[env, agent, SELF_AT + 3] = yaw[env, agent] / math.pi
     observation[env, agent, SELF_AT + 4] = pitch[env, agent] / STEEPEST
-    observation[env, agent, SELF_AT + 5] = velocity[env, agent, 0] / FASTEST
+    going_x, going_z = velocity[env, agent, 0] / FASTEST, velocity[env, agent, 2] / FASTEST
+    observation[env, agent, SELF_AT + 5] = going_x * ahead_x + going_z * ahead_z
     observation[env, agent, SELF_AT + 6] = velocity[env, agent, 1] / FASTEST_UP
-    observation[env, agent, SELF_AT + 7] = velocity[env, agent, 2] / FASTEST
+    observation[env, agent, SELF_AT + 7] = going_z * ahead_x - going_x * ahead_z
     observation[env, agent, SELF_AT + 8] = 1.0 if grounded[env, agent] else 0.0
     observation[env, agent, EDGES_AT] = edge_nearness(x, z, ahead_x, ahead_z, world)
     observation[env, agent, EDGES_AT + 1] = edge_nearness(x, z, -ahead_z, ahead_x, world)
