@@ -22,6 +22,7 @@ from ludus.sim.layout import Seen
 MOST_ENTRIES = 2**16
 LEAST_SIDE = 8  # smaller boxes of bytes are no images
 MOST_CHANNELS = 4
+NO_LIMIT = 1e30  # some spaces name the largest number there is instead of infinity
 ALWAYS_ZERO = "always_zero"  # the only number of an agent that sees nothing but pictures
 
 
@@ -48,6 +49,7 @@ class Codec:
         self.observation_space, self.action_space, self.masked = observation, action, masked
         self.seen: dict[str, Seen] = {}
         self.observation_names: list[str] = []
+        self.unlimited: list[str] = []  # entries whose space declares no limits
         self.leaves = [self._leaf(path, leaf) for path, leaf in _leaves(observation)]
         self._flat = observation.shape if isinstance(observation, spaces.Box) and len(observation.shape) == 1 else None
         if not self.observation_names:
@@ -79,7 +81,11 @@ class Codec:
         except (ValueError, NotImplementedError):
             raise LudusError(f"the observation space {space} has no fixed size: wrap the env so that it has") from None
         first = len(self.observation_names)
-        self.observation_names += [f"{name}{i}" if not path else f"{name}_{i}" for i in range(size)]
+        names = [f"{name}{i}" if not path else f"{name}_{i}" for i in range(size)]
+        self.observation_names += names
+        if isinstance(space, spaces.Box):
+            free = ((np.abs(space.low) > NO_LIMIT) | (np.abs(space.high) > NO_LIMIT)).ravel()
+            self.unlimited += [n for n, is_free in zip(names, free, strict=True) if is_free]
         return Leaf(path, space, name, slice(first, first + size))
 
     def encode(self, observation: Any, out: np.ndarray, pictures: Mapping[str, np.ndarray]) -> None:

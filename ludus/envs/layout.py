@@ -63,6 +63,7 @@ class ForeignLayout:
                     f"{agent} of {source} sees other pictures than {agents[0]}: wrap the env so that all see the same"
                 )
         self.entries = {s.role: codecs[s.start].observation_names for s in self.seats}
+        self.unlimited: dict[str, list[str]] = {s.role: getattr(codecs[s.start], "unlimited", []) for s in self.seats}
         self.observation = max(self.entries.values(), key=len)
         self.continuous = max((a.continuous for a in self.actions.values()), key=len)
         self.binary = max((a.binary for a in self.actions.values()), key=len)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ludus.config import Config
 from ludus.curriculum.schedules import parse
+from ludus.doctor.before.spaces import Spaces, observation_scale
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.trial import Trial, judge
 from ludus.training.sources import make_batch
@@ -43,15 +45,49 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
             longest_open=int(random["open"]),
             constant_entries=tuple(name for name, constant in zip(names, same, strict=False) if constant),
             steps_per_s=float(random["rate"]),
+            least_reward=float(random["least"][agents].min()),
+            most_reward=float(random["most"][agents].max()),
+            cut_share=float(random["cut"][:, agents].mean()) if len(random["cut"]) else 0.0,
+            shows_time=bool(random["timed"][agents].any()),
+            unlimited_entries=tuple(batch.layout.unlimited[seats.role]),
+            normalised=config.policy.normalise_observation,
         )
         found += judge(trial, gamma)
+        found += observation_scale(_spaces(trial, names, random["low"][agents].min(0), random["high"][agents].max(0)))
     return worst_first(found)
+
+
+class Clock:
+    """Which observation entries tell how many steps of the episode were made: those that rise or fall with them."""
+
+    TELLS = 0.95  # correlation from which on an entry counts as a clock
+
+    def __init__(self) -> None:
+        self.sums: np.ndarray = np.zeros(0)
+
+    def add(self, observation: np.ndarray, step: np.ndarray) -> None:
+        """[envs, agents, entries] and [envs, agents]."""
+        x, t = observation.astype(np.float64), np.broadcast_to(step[..., None].astype(np.float64), observation.shape)
+        new = np.stack([np.ones_like(x), x, t, x * x, t * t, x * t]).sum(1)
+        self.sums = self.sums + new if self.sums.size else new
+
+    def tells(self) -> np.ndarray:
+        """[agents, entries]."""
+        n, x, t, xx, tt, xt = self.sums
+        spread = np.sqrt(np.maximum((n * xx - x * x) * (n * tt - t * t), 0.0))
+        return np.abs(n * xt - x * t) > self.TELLS * np.maximum(spread, 1e-12)
+
+
+def _spaces(trial: Trial, names: Sequence[str], low: np.ndarray, high: np.ndarray) -> Spaces:
+    return Spaces(trial.role, tuple(names), low[: len(names)], high[: len(names)], (), trial.normalised, (), (), 0)
 
 
 def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
     """Whole episodes from a fresh start, the same number from every env where time allows."""
     count = batch.layout.num_agents
-    returns, lengths = [np.zeros((0, count))], [np.zeros((0, count))]
+    returns, lengths, cut = [np.zeros((0, count))], [np.zeros((0, count))], [np.zeros((0, count))]
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    clock = Clock()
     low, high = np.full(batch["observation"].shape[1:], np.inf), np.full(batch["observation"].shape[1:], -np.inf)
     paid, steps, rounds = np.zeros(count), np.zeros(count), np.zeros(batch.num_envs, int)
     each = -(-episodes // batch.num_envs)
@@ -64,12 +100,18 @@ def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
         paid += ((batch["reward"] != 0) & valid).sum(0)
         steps += valid.sum(0)
         made += int(valid.sum())
-        low, high = np.minimum(low, batch["observation"].min(0)), np.maximum(high, batch["observation"].max(0))
+        here, there = batch["observation"].min(0), batch["observation"].max(0)
+        low, high = np.minimum(low, here), np.maximum(high, there)
+        clock.add(batch["observation"], batch["episode_length"])
+        least = np.minimum(least, np.where(valid, batch["reward"], np.inf).min(0))
+        most = np.maximum(most, np.where(valid, batch["reward"], -np.inf).max(0))
         over = batch["counted"] & (rounds < each)
         returns.append(batch["episode_return"][over])
         lengths.append(batch["episode_length"][over])
+        cut.append(batch["agent_truncated"][over])
         rounds[over] += 1
     return {
         "returns": np.concatenate(returns), "lengths": np.concatenate(lengths), "low": low, "high": high, "paid": paid, "steps": steps,
+        "cut": np.concatenate(cut), "least": least, "most": most, "timed": clock.tells(),
         "open": batch["episode_length"].max(), "rate": np.array(made / (time.perf_counter() - begin)),
     }  # fmt: skip

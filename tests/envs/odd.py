@@ -246,3 +246,17 @@ class NoisyPainter(Painter, Noisy):
 class CannotDraw(Painter):
     def render(self):
         raise RuntimeError("the paint is dry")
+
+
+class Blindfold(Noisy):
+    """Ends by the clock, and shows only noise."""
+
+    def look(self):
+        return np.array([self.np_random.random()], np.float32)
+
+
+class Huge(Noisy):
+    """Shows the time in units that no normaliser follows."""
+
+    def look(self):
+        return 1e6 * np.array([self.time], np.float32)
