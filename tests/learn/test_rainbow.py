@@ -23,6 +23,8 @@ from ludus.training import checkpoint
 from ludus.training.sources import make_batch
 from ludus.training.start import prepare
 
+pytestmark = pytest.mark.usefixtures("envs_in_this_process")
+
 SMALL = dict(replay=2_000, warm_up=64, batch=16, rollout=8, stream=8, cosines=4, epsilon_over=1_000)
 
 

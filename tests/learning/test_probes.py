@@ -11,6 +11,9 @@ from ludus.learn.ppo import PPO
 from ludus.training.sources import make_batch
 
 
+pytestmark = pytest.mark.usefixtures("envs_in_this_process")
+
+
 def learn(env, iterations, memory="none", envs=16, gamma=0.9, seed=0, **settings):
     torch.set_num_threads(1)
     config = resolve(
