@@ -103,9 +103,10 @@ def every_parameter_is_moved_by_adam(s: Session) -> None:
             close(f"movement of {n} of {role} ({name}), over the largest", (got - before) / far, (value - before) / far, 0.05)
 
 
-@part("learning rate", PPO)
+@part("schedules", PPO)
 def schedules_are_followed(s: Session) -> None:
-    """Learning rates of actor and critic are what the schedule says at this share of the budget."""
+    """Learning rates of actor and critic, discount, clip and the entropy's weight are what their schedules say at this share of
+    the budget."""
     for name in ("plain", "two memories"):
         lesson = s.lesson(name)
         c = lesson.config.learn
@@ -114,6 +115,8 @@ def schedules_are_followed(s: Session) -> None:
                 own = group["name"] == "critic" and c.value_learning_rate is not None
                 wanted = at_share(c.value_learning_rate if own else c.learning_rate)
                 close(f"learning rate of the {group['name']} ({name})", float(group["lr"]), wanted)
+            for what in ("gamma", "clip", "entropy"):
+                close(f"{what} ({name})", getattr(mine.role, what), at_share(getattr(c, what)))
 
 
 @part("observation normaliser", "ludus/policies/normalise.py")
@@ -158,6 +161,16 @@ def updates_are_as_many_as_asked_for(s: Session) -> None:
         holds(f"{max(steps, default=0)} updates instead of {updates} with {settings}", max(steps, default=0) == updates)
 
 
+@part("target_kl", PPO)
+def the_divergence_of_a_pass_is_a_mean(s: Session) -> None:
+    """What target_kl is compared with is the mean over the minibatches of a pass, however many there are."""
+    algorithm = s.make_ppo(s.ppo_config(dict(hidden=(8,)), dict(epochs=1, minibatches=4, learning_rate=0.05)))
+    algorithm.collect(nothing)
+    metrics = algorithm.learn(SHARE)
+    told = metrics["ppo/right/approx_kl"]
+    close("the divergence of a pass, over the mean of its minibatches", algorithm.roles["right"].pass_kl / told, 1.0, 1e-3)
+
+
 @part("invalid rows", PPO)
 def invalid_rows_teach_nothing(s: Session) -> None:
     """Whatever stands in rows that are not valid, the gradient is the same."""
@@ -180,8 +193,9 @@ def invalid_rows_teach_nothing(s: Session) -> None:
 
 
 CHECKS = (
-    advantages_are_discounted_and_cut_at_ends, targets_are_advantage_plus_value, advantages_are_standardised_over_valid_rows,
-    value_statistics_are_those_of_the_targets, losses_are_those_of_the_paper, every_module_is_updated, gradients_reach_every_parameter,
-    every_parameter_is_moved_by_adam, schedules_are_followed, advantages_are_recomputed, invalid_rows_teach_nothing,
-    observation_statistics_are_those_of_valid_rows, every_row_is_learned_from_once_a_pass, updates_are_as_many_as_asked_for,
+    schedules_are_followed, advantages_are_discounted_and_cut_at_ends, targets_are_advantage_plus_value,
+    advantages_are_standardised_over_valid_rows, value_statistics_are_those_of_the_targets, advantages_are_recomputed,
+    losses_are_those_of_the_paper, every_module_is_updated, gradients_reach_every_parameter, every_parameter_is_moved_by_adam,
+    invalid_rows_teach_nothing, observation_statistics_are_those_of_valid_rows, every_row_is_learned_from_once_a_pass,
+    updates_are_as_many_as_asked_for, the_divergence_of_a_pass_is_a_mean,
 )  # fmt: skip
