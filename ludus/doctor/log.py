@@ -25,6 +25,8 @@ STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
+FEW_ROWS = 12
+"""What most checks want before they speak: a start, an end and some noise to measure."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,11 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
         if note:
             log.notes.append(note)
         _fill(log, _row_cells(rows, columns or {}, log), columns or {})
+    longest = max((len(c) for c in log.curves.values()), default=0)
     if not log.curves:
         log.notes.append(f"{path} holds no finished row of metrics yet")
+    elif longest < FEW_ROWS:
+        log.notes.append(f"only {longest} rows: most checks wait for {FEW_ROWS} (log more often, or train longer)")
     return log
 
 

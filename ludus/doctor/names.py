@@ -40,6 +40,7 @@ KNOWN: list[tuple[str, str]] = [
     (r"losses/clipfrac", "clip_fraction"), (r"losses/explained_variance", "explained_variance"), (r"losses/td_loss", "loss"),
     (r"losses/qf_loss", "loss"), (r"losses/loss", "loss"), (r"losses/q_values", "q_mean"), (r"losses/qf1_values", "q_mean"),
     (r"charts/SPS", "speed_average"), (r"losses/actor_loss", "policy_loss"), (r"losses/grad_norm", "grad_norm"),
+    (r"losses/qf1_loss", "loss"),
     # RLlib
     (r"num_env_steps_sampled_lifetime", "steps"), (r"timesteps_total", "steps"), (r"num_env_steps_sampled", "steps"),
     (r"env_runners/num_env_steps_sampled_lifetime", "steps"), (r"time_total_s", "seconds"), (r"episodes_total", "episodes"),
@@ -48,8 +49,12 @@ KNOWN: list[tuple[str, str]] = [
     (r"(?:env_runners/)?(?:policy_reward_mean|agent_episode_returns_mean|module_episode_returns_mean)/(?P<role>[^/]+)", "return"),
     (r"evaluation/(?:env_runners/|sampler_results/)?episode_(?:return|reward)_mean", "eval_return"),
     (r"perf/ram_util_percent", "ram_percent"),
+    # others whose names would mislead the words below: rl_games, RSL-RL, skrl, Tianshou
+    (r"rewards/step", "return"), (r"episode_lengths/step", "length"), (r"losses/a_loss", "policy_loss"), (r"losses/c_loss", "value_loss"),
+    (r"Loss/value_function", "value_loss"), (r"Loss/surrogate", "policy_loss"), (r"Loss / Entropy loss", "-entropy"),
+    (r"Episode / Total timesteps \(mean\)", "length"), (r"train/returns_stat/mean", "return"), (r"train/lens_stat/mean", "length"),
 ] + [
-    (rf"(?:info/learner/(?P<role>[^/]+)/(?:learner_stats/)?|learners/(?P<role2>[^/]+)/){theirs}", ours)
+    (rf"(?:info/learner/(?P<role>[^/]+)/(?:learner_stats/)?|learners/(?P<role2>(?!__)[^/]+)/){theirs}", ours)
     for theirs, ours in (
         ("policy_loss", "policy_loss"), ("vf_loss", "value_loss"), ("entropy", "entropy"), ("(?:mean_)?kl(?:_loss)?", "approx_kl"),
         ("vf_explained_var", "explained_variance"), ("cur_lr", "lr"), ("default_optimizer_learning_rate", "lr"),
@@ -61,14 +66,14 @@ KNOWN: list[tuple[str, str]] = [
 
 # What people call things in logs of their own: the last part of a name, without separators.
 COMMON = {
-    "steps": ("step", "steps", "totalsteps", "timestep", "timesteps", "totaltimesteps", "envsteps", "agentsteps", "frames", "frame", "globalstep", "totalenvinteracts", "numsteps"),
+    "steps": ("step", "steps", "totalsteps", "timestep", "timesteps", "totaltimesteps", "envsteps", "agentsteps", "frames", "frame", "globalstep", "totalenvinteracts", "numsteps", "envstep", "actorsteps"),
     "seconds": ("seconds", "timeelapsed", "elapsed", "walltime", "t", "timetotals", "time"),
     "episodes": ("episode", "episodes"),
     "return": ("return", "returns", "reward", "rewards", "meanreward", "meanreturn", "rewardmean", "returnmean", "episodereward", "episodereturn",
                "episodicreturn", "avgreward", "avgreturn", "averagereward", "eprewmean", "epreturn", "epret", "score", "r", "episoderewardmean",
-               "episodereturnmean", "averageepret", "totalreward", "totreward"),
+               "episodereturnmean", "averageepret", "totalreward", "totreward", "cumulativereward"),
     "return_std": ("returnstd", "rewardstd", "stdepret", "stdreward"),
-    "length": ("length", "episodelength", "eplen", "eplenmean", "episodelenmean", "episodiclength", "l", "meanlength"),
+    "length": ("length", "episodelength", "eplen", "eplenmean", "episodelenmean", "episodiclength", "l", "meanlength", "len"),
     "goal": ("goal", "success", "successrate", "winrate", "catchrate", "finishrate", "completionrate", "issuccess", "won", "wins"),
     "entropy": ("entropy", "policyentropy", "meanentropy"),
     "approx_kl": ("approxkl", "kl", "meankl", "kldivergence"),
@@ -76,20 +81,22 @@ COMMON = {
     "explained_variance": ("explainedvariance", "ev", "vfexplainedvar", "explainedvar"),
     "value_loss": ("valueloss", "vfloss", "criticloss", "lossv", "vloss"),
     "policy_loss": ("policyloss", "actorloss", "pgloss", "losspi", "piloss"),
-    "loss": ("loss", "tdloss", "qloss", "totalloss"),
+    "value_mean": ("vvals", "values", "valuemean"),
+    "loss": ("loss", "tdloss", "qloss", "lossq", "totalloss"),
     "grad_norm": ("gradnorm", "gradientnorm", "gradgnorm"),
-    "lr": ("lr", "learningrate"),
+    "lr": ("lr", "learningrate", "lastlr"),
     "q_mean": ("q", "qmean", "meanq", "qvalues", "qvalue", "avgq", "qvals", "averageqvals", "averageq1vals", "q1vals"),
     "q_max": ("qmax", "maxq"),
     "q_min": ("qmin", "minq"),
     "epsilon": ("epsilon", "eps", "explorationrate"),
-    "std": ("std", "policystd", "actionstd"),
+    "std": ("std", "policystd", "actionstd", "noisestd", "standarddeviation"),
     "speed": ("stepspersecond", "agentstepspers", "stepspers"),
-    "speed_average": ("fps", "sps"),
+    "speed_average": ("fps", "sps", "totalfps", "stepfps"),
     "memory": ("residentmb", "rssmb", "memorymb", "rss"),
     "eval_return": ("evalreturn", "evalreward", "testreturn"),
 }  # fmt: skip
 _OF_COMMON = {word: ours for ours, words in COMMON.items() for word in words}
+_MEAN = re.compile(r"^(?:avg|average|mean)|(?:avg|average|mean)$")
 
 
 def ours_for(theirs: str) -> tuple[str, float] | None:
@@ -103,7 +110,8 @@ def ours_for(theirs: str) -> tuple[str, float] | None:
             role = AGENT if role in ("default_policy", "default_agent") else role
             return full_name(key.removeprefix("-"), role), -1.0 if key.startswith("-") else 1.0
     word = re.sub(r"[^a-z0-9]", "", name.split("/")[-1].lower())
-    return (full_name(_OF_COMMON[word], AGENT), 1.0) if word in _OF_COMMON else None
+    known = _OF_COMMON.get(word) or _OF_COMMON.get(_MEAN.sub("", word))
+    return (full_name(known, AGENT), 1.0) if known else None
 
 
 def full_name(key: str, role: str = AGENT) -> str:

@@ -1,0 +1,48 @@
+"""Names that other libraries give to their columns, as their sources and logs have them."""
+
+import pytest
+
+from ludus.doctor.log import read_log
+from ludus.doctor.names import ours_for
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("charts/avg_episodic_return", "episode/agent/return"),  # CleanRL with EnvPool
+        ("losses/qf1_loss", "rainbow/agent/loss"),  # CleanRL's DDPG, TD3, SAC
+        ("learners/default_policy/vf_loss", "ppo/agent/value_loss"),
+        ("learners/red/vf_loss", "ppo/red/value_loss"),
+        ("rewards/step", "episode/agent/return"),  # rl_games: by step, not steps
+        ("episode_lengths/step", "episode/agent/length"),
+        ("Train/mean_episode_length", "episode/agent/length"),  # RSL-RL
+        ("Policy/mean_noise_std", "ppo/agent/std"),
+        ("Environment/Cumulative Reward", "episode/agent/return"),  # ML-Agents
+        ("Reward / Total reward (mean)", "episode/agent/return"),  # skrl
+        ("Episode / Total timesteps (mean)", "episode/agent/length"),
+        ("Train/AverageReturns", "episode/agent/return"),  # Dopamine
+        ("AverageEpRet", "episode/agent/return"),  # Spinning Up
+        ("AverageVVals", "ppo/agent/value_mean"),
+    ],
+)
+def test_a_name_is_recognised(theirs, ours):
+    assert ours_for(theirs) == (ours, 1.0)
+
+
+def test_what_is_minus_the_entropy_is_negated():
+    assert ours_for("train/entropy_loss") == ours_for("Loss / Entropy loss") == ("ppo/agent/entropy", -1.0)
+
+
+@pytest.mark.parametrize("name", ["MaxEpRet", "rewards/iter", "train/n_updates", "losses/alpha"])
+def test_what_means_something_else_is_left_alone(name):
+    assert ours_for(name) is None
+
+
+def test_all_modules_together_are_no_role():
+    assert "__all_modules__" not in ours_for("learners/__all_modules__/total_loss")[0]
+
+
+@pytest.mark.parametrize(("rows", "few"), [(7, True), (12, False)])
+def test_a_log_of_a_few_rows_says_that_it_is_too_short_to_judge(tmp_path, rows, few):
+    (tmp_path / "progress.csv").write_text("steps,return\n" + "".join(f"{i},{i}\n" for i in range(rows)))
+    assert any("only 7 rows" in note for note in read_log(tmp_path).notes) == few
