@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from ludus.errors import LudusError
 
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> int:
         ours["phases"] |= {"simulate": share, "act": ours["phases"].pop("rollout") - share}
     limit = bound(ours["trainer"], own.seconds)
     asked = limits.shares(limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype)))
-    result = {
+    result: dict[str, Any] = {
         "recipe": own.recipe,
         "device": config.device,
         "dtype": config.train.dtype,
@@ -72,17 +73,23 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        print(
-            f"{own.recipe} on {config.device} ({config.train.dtype}, {config.train.threads} threads): {ours['agent_steps_per_s']:,.0f} agent-steps/s"
-        )
-        print("  time   " + "  ".join(f"{name} {share:.1%}" for name, share in ours["phases"].items()))
-        print(f"  bound  {limit.agent_steps_per_s:,.0f} (bare torch): {result['bound']['share']:.0%} of it")
-        matrix, bandwidth = asked["matrix"], asked["bandwidth"]
-        print(
-            f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix operations/s, "
-            f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused operations)"
-        )
-        print("  memory " + "  ".join(f"{name.partition('/')[2]} {value:,.0f}" for name, value in memory.items()))
-        for name, ratio in result["ratio"].items():
-            print(f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} times as fast")
+        _print(result)
     return 0
+
+
+def _print(result: dict[str, Any]) -> None:
+    bound, limits = result["bound"], result["limits"]
+    print(
+        f"{result['recipe']} on {result['device']} ({result['dtype']}, {result['threads']} threads): "
+        f"{result['agent_steps_per_s']:,.0f} agent-steps/s"
+    )
+    print("  time   " + "  ".join(f"{name} {share:.1%}" for name, share in result["phases"].items()))
+    print(f"  bound  {bound['agent_steps_per_s']:,.0f} (bare torch): {bound['share']:.0%} of it")
+    matrix, bandwidth = limits["matrix"], limits["bandwidth"]
+    print(
+        f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix operations/s, "
+        f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused operations)"
+    )
+    print("  memory " + "  ".join(f"{name.partition('/')[2]} {value:,.0f}" for name, value in result["memory"].items()))
+    for name, ratio in result["ratio"].items():
+        print(f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} times as fast")

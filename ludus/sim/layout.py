@@ -172,42 +172,62 @@ class Layout:
     def __init__(self, game: Game, settings: Settings) -> None:
         self.game = game
         sizes = dict(settings.sizes)
-        self.seats: list[Seats] = []
-        at = 0
-        for role in game.roles:
-            count = number(role.count, sizes)
-            self.seats.append(Seats(role.name, at, count, role.teams))
-            at += count * role.teams
-        if at < 1:
-            raise LudusError(f"the game {game.name} has {at} agents with {settings.sizes}: it needs at least 1")
-        sizes["agents"] = at
-        self.num_agents = at
-
+        self._seat_agents(settings, sizes)
         self.observation = expand(list(game.observation), sizes)
         self.seen = {
             name: Seen(kind, *(number(s, sizes) for s in game.state[f"seen_{name}"].shape[1:]))
             for name, kind in game.seen.items()
         }
-        self.slots: dict[str, Slot] = {}
         self.float_params = [n for n, p in game.params.items() if not p.integer]
         self.int_params = [n for n, p in game.params.items() if p.integer]
-        for packed, names in (("float_params", self.float_params), ("int_params", self.int_params)):
-            for i, name in enumerate(names):
-                self.slots[name] = Slot(packed, i)
-        self.terms = list(game.rewards)
-        for i, name in enumerate(self.terms):
-            self.slots[f"term_{name}"] = Slot("terms", i)
-        self.goals = list(game.goal_metrics)
-        for i, name in enumerate(self.goals):
-            self.slots[f"goal_{name}"] = Slot("goals", i)
+        self.terms, self.goals = list(game.rewards), list(game.goal_metrics)
+        self.slots: dict[str, Slot] = {}
+        self._pack("float_params", self.float_params)
+        self._pack("int_params", self.int_params)
+        self._pack("terms", [f"term_{name}" for name in self.terms])
+        self._pack("goals", [f"goal_{name}" for name in self.goals])
+        masked = self._pack_actions(sizes)
+        sizes |= dict(
+            entries=len(self.observation),
+            num_float_params=len(self.float_params),
+            num_int_params=len(self.int_params),
+            num_terms=len(self.terms),
+            num_goals=len(self.goals),
+            num_statistics=len(STATISTICS) + len(self.terms) + len(self.goals),
+            num_continuous=len(self.continuous),
+            num_binary=len(self.binary),
+            num_choices=len(self.choices),
+            num_masked=masked,
+        )
+        self.sizes = sizes
+        self.arrays: dict[str, Field] = {**game.state, **ENGINE_FIELDS, **RULE_FIELDS}
 
+    def _seat_agents(self, settings: Settings, sizes: dict[str, int]) -> None:
+        """The agents of each role in a row, those of a team together."""
+        self.seats: list[Seats] = []
+        at = 0
+        for role in self.game.roles:
+            count = number(role.count, sizes)
+            self.seats.append(Seats(role.name, at, count, role.teams))
+            at += count * role.teams
+        if at < 1:
+            raise LudusError(f"the game {self.game.name} has {at} agents with {settings.sizes}: it needs at least 1")
+        sizes["agents"] = at
+        self.num_agents = at
+
+    def _pack(self, packed: str, names: list[str]) -> None:
+        for i, name in enumerate(names):
+            self.slots[name] = Slot(packed, i)
+
+    def _pack_actions(self, sizes: Mapping[str, int]) -> int:
+        """Places of actions and of their masks; returns how many entries `action_mask` has."""
         self.continuous: list[str] = []
         self.binary: list[str] = []
         self.choices: dict[str, list[str]] = {}
         self.binary_mask_at: list[int] = []
         self.choice_mask_at: list[int] = []
         masked = 0
-        for name, action in game.action.items():
+        for name, action in self.game.action.items():
             match action:
                 case Continuous(size=None):
                     self.slots[f"action_{name}"] = Slot("continuous", len(self.continuous))
@@ -231,21 +251,7 @@ class Layout:
                     if action.masked:
                         self.slots[f"mask_{name}"] = Slot("action_mask", masked, len(names))
                         masked += len(names)
-
-        sizes |= dict(
-            entries=len(self.observation),
-            num_float_params=len(self.float_params),
-            num_int_params=len(self.int_params),
-            num_terms=len(self.terms),
-            num_goals=len(self.goals),
-            num_statistics=len(STATISTICS) + len(self.terms) + len(self.goals),
-            num_continuous=len(self.continuous),
-            num_binary=len(self.binary),
-            num_choices=len(self.choices),
-            num_masked=masked,
-        )
-        self.sizes = sizes
-        self.arrays: dict[str, Field] = {**game.state, **ENGINE_FIELDS, **RULE_FIELDS}
+        return masked
 
     def actions_of(self, role: str) -> Layout:
         """What a role can do: in a game all roles have the same actions (those of other libraries may not)."""
