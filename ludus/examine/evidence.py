@@ -90,7 +90,7 @@ class Diagnostics:
         base = policy(*evidence.inputs).distribution
         order = torch.randperm(observation.shape[1], device=observation.device)
         shuffled = {"observation": (observation[:, order], state, starts, mask, seen)}
-        if policy.state_size:
+        if policy.state_size and not bool(starts.all()):  # where an episode starts there is no memory yet
             shuffled["memory"] = (observation, state[order], starts, mask, seen)
         for name, part in seen.items():
             shuffled[f"seen_{name}"] = (observation, state, starts, mask, {**seen, name: part[:, order]})

@@ -127,3 +127,72 @@ def test_losing_less_is_no_forgetting():
 
     assert not list(forgetting(log("loss_rate")))
     assert [finding.check for finding in forgetting(log("win_rate"))] == ["forgetting"]
+
+
+def test_a_goal_that_leans_upwards_is_not_held_against_the_return():
+    """The return rises surely; catches from 0.01 to 0.05, among noise of the same size: they may well follow."""
+    from ludus.doctor.checks.reward_hacking import return_without_goal
+
+    steps, random = np.arange(1, 41) * 1000.0, np.random.default_rng(1)
+    rising = np.linspace(-8.0, -2.0, 40) + 0.3 * random.normal(size=40)
+
+    def told(end):
+        goal = np.linspace(0.03, end, 40) + 0.03 * random.normal(size=40)
+        names = {"episode/seeker/return": rising, "goal/seeker/catch_rate": goal}
+        return [f.check for f in return_without_goal(Log("here", {n: Curve(n, steps, v) for n, v in names.items()}))]
+
+    assert told(0.06) == []
+    assert told(0.0) == ["return_without_goal"]
+
+
+def test_the_same_sum_sooner_and_sooner_is_progress():
+    """Every episode earns 1 at its end; lengths fall from 60 to 8, or stay, or the sum is 0."""
+    from ludus.doctor.progress import of_role
+
+    steps = np.arange(1, 41) * 500.0
+
+    def log(value, lengths):
+        names = {"episode/agent/return": np.full(40, value), "episode/agent/length": lengths}
+        return Log("here", {n: Curve(n, steps, v) for n, v in names.items()})
+
+    sooner = log(1.0, np.linspace(60.0, 8.0, 40))
+    assert of_role(sooner, "agent").learned and not {"reward_never_met", "return_flat"} & {f.check for f in examine(sooner)}
+    later = log(1.0, np.linspace(8.0, 60.0, 40))
+    assert of_role(later, "agent").flat and "length" in of_role(later, "agent").measure
+    nothing = log(0.0, np.linspace(60.0, 8.0, 40))
+    assert "reward_never_met" in {f.check for f in examine(nothing)}
+
+
+def test_rows_that_do_not_learn_are_not_compared_with_rows_that_do():
+    """A replay fills for 20 rows without updates, ten times as fast; then the pace is steady, or the seconds per
+    step grow evenly, to 2.3 and 5.4 times what they were."""
+    from ludus.doctor.checks.throughput import slowing_down
+
+    n = 60
+    steps = np.arange(1, n + 1) * 500.0
+    updates = np.maximum(0, np.arange(1, n + 1) - 20) * 30.0
+
+    def told(cpu):
+        names = {"progress/agent_steps": steps, "progress/updates": updates, "speed/cpu_seconds": cpu}
+        return [f.severity for f in slowing_down(Log("here", {k: Curve(k, steps, v) for k, v in names.items()}, ours=True))]
+
+    fast = np.arange(n) < 20
+    assert told(np.where(fast, 0.02, 0.2)) == []
+    assert told(np.where(fast, 0.02, np.linspace(0.0, 1.2, n))) == ["warning"]
+    assert told(np.where(fast, 0.02, np.linspace(-0.4, 1.2, n))) == ["critical"]
+
+
+def test_resets_that_take_most_of_the_time():
+    """Half of all rows spend 0.9 of their time in resets: 0.45 on the whole; with 0.4 of it, 0.2."""
+    from ludus.doctor.checks.throughput import resets_dominate
+
+    steps = np.arange(1, 41) * 500.0
+
+    def told(share):
+        curves = {
+            "progress/agent_steps": Curve("s", steps, steps),
+            "speed/share/reset": Curve("r", steps[::2], np.full(20, share)),
+        }
+        return [f.evidence for f in resets_dominate(Log("here", curves, ours=True))]
+
+    assert told(0.9) == ["speed/share/reset is 0.45 over the last half"] and told(0.4) == []

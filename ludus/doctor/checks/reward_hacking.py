@@ -10,6 +10,8 @@ from ludus.doctor.progress import progress
 from ludus.doctor.statistics import certainty, head, noise, tail
 
 FELL = -3.0
+LEANS = 1.0
+"""Standard errors. A goal that leans upwards may be on its way: hide-and-seek's catches rise later than its return, and noisily."""
 
 
 def return_without_goal(log: Log) -> Iterator[Finding]:
@@ -27,7 +29,7 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
             continue
         goals = [c for c in log.starting(f"goal/{role}/") if len(c) >= 12]
         judged = {c.name: (progress(c), certainty(head(c.values), tail(c.values, 0.2), noise(c.values))) for c in goals}
-        if not judged or any(p.learned and p.lost < 0.5 for p, _ in judged.values()):
+        if not judged or any((p.learned and p.lost < 0.5) or sure >= LEANS for p, sure in judged.values()):
             continue
         name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
         if 0.9 < min(goal.start, goal.end) <= goal.best <= 1.0:

@@ -21,7 +21,9 @@ LESS_WORK = 0.5
 on one core cost a third of it."""
 WAITING = ("save", "log", "wait_env")
 """Phases that wait for something else than the processor."""
-STILL_FALLING = 0.8
+STILL_GROWING = 0.2
+"""Share of all growth in seconds per step that falls into the second half, more or less: it would be a third or more for a
+leak, and nothing after a single step."""
 LIKE_THE_LAST = 0.5
 """Share of the updates per row late in the run; with fewer a row is of another kind."""
 RESETS = 0.3
@@ -118,10 +120,11 @@ def decline(curve: Curve | None) -> Decline | None:
     middle = medians(curve.values[len(curve) // 10 :])  # the start compiles and warms up
     early, late = float(middle[: len(middle) // 3].max()), float(middle[-1])
     falling = float((np.diff(middle) < 0).mean())
-    settled = late > STILL_FALLING * float(np.median(middle[len(middle) // 3 : -1]))
-    if early <= 0 or late / early > SLOWER or falling < 0.6 or settled:
+    if early <= 0 or late <= 0 or late / early > SLOWER or falling < 0.6:
         return None
-    return Decline(early, late, falling)
+    between = float(np.median(middle[len(middle) // 3 : -1]))
+    grown, lately = 1 / late - 1 / early, 1 / late - 1 / max(between, 1e-9)  # in seconds per step, to which a leak adds evenly
+    return Decline(early, late, falling) if lately > STILL_GROWING * grown else None
 
 
 def _wall(log: Log) -> Curve | None:

@@ -3,7 +3,10 @@
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.classic_control import CartPoleEnv
+
+from ludus.examine.probes import Probe
 
 CHANGES_AFTER = 1500  # steps of one env
 
@@ -52,5 +55,19 @@ class Compound(CartPoleEnv):
         return observation, self.worth, *rest
 
 
-for _kind in (Hasty, Shifting, Compound):
+class Late(Probe):
+    """What has to be known is shown in the very step it is asked for: there is nothing to remember."""
+
+    steps = 5
+
+    def look(self) -> np.ndarray:
+        return np.array([self.signal if self.time == self.steps - 1 else 0.0], np.float32)
+
+    def pay(self, action: int) -> float:
+        if self.time < self.steps - 1:
+            return 0.0
+        return 1.0 if (action == 1) == (self.signal > 0) else -1.0
+
+
+for _kind in (Hasty, Shifting, Compound, Late):
     gymnasium.register(f"{_kind.__name__}-v0", f"{__name__}:{_kind.__name__}", max_episode_steps=200)

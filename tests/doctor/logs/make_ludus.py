@@ -19,7 +19,7 @@ CART, PURSUIT, BROKEN = "gym:CartPole-v1", "pursuit", "gym:tests.doctor.logs.bro
 
 CHOICES = [CART, "--train.total-agent-steps", "16000", "--learn.rollout", "32", "--policy.hidden", "32", "--eval.episodes", "4"]
 STRATEGY = [
-    PURSUIT, "--envs", "16", "--train.total-agent-steps", "60000", "--policy.strategy.size", "small", "--policy.strategy.entries", "other",
+    PURSUIT, "--envs", "16", "--train.total-agent-steps", "24000", "--policy.strategy.size", "small", "--policy.strategy.entries", "other",
     "--policy.strategy.history", "4", "--policy.strategy.stride", "1", "--policy.strategy.layers", "1", "--policy.strategy.heads", "1",
     "--policy.strategy.width", "8", "--policy.strategy.vector", "8", "--policy.hidden", "16", "--eval.episodes", "4",
 ]  # fmt: skip
@@ -66,11 +66,11 @@ RUNS: dict[str, list[str]] = {
     ],
     "sick_blind": ["tests.doctor.logs.rootless:recipe", "--train.total-agent-steps", "60000"],
     "sick_memory": [
-        "gym:ludus.examine.probes:ProbeMatch-v0", "--policy.memory", "lstm", "--policy.memory-size", "16", "--policy.hidden", "16", "--envs", "16",
-        "--learn.rollout", "20", "--learn.bptt", "5", "--train.total-agent-steps", "6000", "--log.diagnostics-every", "5",
+        f"{BROKEN}:Late-v0", "--policy.memory", "lstm", "--policy.memory-size", "16", "--policy.hidden", "16", "--envs", "16",
+        "--learn.rollout", "24", "--learn.bptt", "2", "--train.total-agent-steps", "9000", "--log.diagnostics-every", "5", "--eval.episodes", "4",
     ],
     "sick_swings": [
-        "gym:CartPole-v0", "--envs", "4", "--train.total-agent-steps", "40000", "--learn.rollout", "64", "--learn.learning-rate", "0.02",
+        CART, "--envs", "4", "--train.total-agent-steps", "90000", "--learn.rollout", "64", "--learn.learning-rate", "0.01",
         "--learn.clip", "0.5", "--learn.epochs", "10", "--policy.hidden", "32", "--eval.episodes", "4",
     ],
     "sick_explodes": [
@@ -80,7 +80,7 @@ RUNS: dict[str, list[str]] = {
     "healthy_choices": CHOICES,
     "sick_untried": [*CHOICES, "--init-from", "{before}"],
     "healthy_strategy": STRATEGY,
-    "sick_strategy": [*STRATEGY, "--learn.learning-rate", "1"],
+    "sick_strategy": [*STRATEGY, "--policy.strategy.entries", "other0_alive"],  # for a runner always 1: its chaser never dies
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
