@@ -50,6 +50,8 @@ def show(options: View, take: int | None = None) -> int:
     from ludus.viewer.app import Viewer, link, listen, serve
 
     game, runs = sort_out(options)
+    if take is not None and len(runs) == 1:
+        refuse_foreign(runs[0])
     guests = {entry: path for entry in options.agents if (path := run_in(entry))}
     own = [*options.games, *([game] if game and ":" in game else [])]
     viewer = Viewer(Path(options.root), [*runs, *guests.values()], own)
@@ -85,6 +87,7 @@ def show(options: View, take: int | None = None) -> int:
 def sort_out(options: View) -> tuple[str | None, list[Path]]:
     """A game, or runs."""
     from ludus.training.run import Run
+    from ludus.training.sources import is_foreign
 
     runs = [name for name in options.what if (Path(name) / "config.json").exists()]
     others = [name for name in options.what if name not in runs]
@@ -94,6 +97,10 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
         from ludus.games import REGISTRY, load_game
 
         name = others[0]
+        if is_foreign(name):
+            raise LudusError(
+                f"{name} is an env of another library, which the viewer does not run: `ludus train {name}`, and view the run"
+            )
         if "/" in name or (name.split(":")[0] not in REGISTRY and ":" not in name and Path(name).exists()):
             Run(name)  # says what is missing
         load_game(name)
@@ -101,6 +108,16 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
     if options.agents and not runs:
         raise LudusError("--agents says who plays a game: name the game, as in `ludus view pursuit --agents bot:flee`")
     return None, [Path(name) for name in runs]
+
+
+def refuse_foreign(path: Path) -> None:
+    """Nobody can play in an env of another library: the viewer does not run it."""
+    from ludus.training.run import Run
+    from ludus.training.sources import is_foreign
+
+    game = Run(path).config().game
+    if is_foreign(game):
+        raise LudusError(f"{path} plays {game}, an env of another library: `ludus view {path}` shows what evaluations recorded")
 
 
 def run_in(entry: str) -> Path | None:

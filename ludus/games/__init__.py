@@ -51,5 +51,6 @@ def import_object(path: str, what: str) -> object:
             raise
         raise LudusError(f"the {what} '{path}' cannot be loaded: there is no module '{error.name}' here or installed") from None
     if not hasattr(module, attribute):
-        raise LudusError(f"the module {module_name} has no '{attribute}': {nearest(attribute, vars(module))}")
+        public = [name for name in vars(module) if not name.startswith("_")]
+        raise LudusError(f"the module {module_name} has no '{attribute}': {nearest(attribute, public)}")
     return getattr(module, attribute)

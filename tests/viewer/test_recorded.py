@@ -8,6 +8,8 @@ import pytest
 import ludus
 from ludus import LudusError
 from ludus.commands.export import main as export
+from ludus.commands.play import main as play
+from ludus.commands.view import main as view
 from ludus.envs.recording import KEY, Recording
 from ludus.recipes.gym import gym
 from ludus.training.replay import Replay
@@ -108,6 +110,13 @@ def test_damaged_recordings_give_a_film_or_a_sentence(root, tmp_path):
             (options,) = header["actions"]["choices"].values()
             assert arrays["step/choices"].min() >= 0 and arrays["step/choices"].max() < len(options)
     assert films > 100 and refused > 500
+
+
+def test_what_the_viewer_does_not_run_is_refused(run):
+    with pytest.raises(LudusError, match=r"gym:CartPole-v1 is an env of another library.*`ludus train gym:CartPole-v1`"):
+        view(["gym:CartPole-v1", "--headless"])
+    with pytest.raises(LudusError, match=r"cart plays gym:CartPole-v1.*`ludus view .*cart` shows what evaluations recorded"):
+        play([str(run.path), "--headless"])
 
 
 def test_what_is_no_recording_says_so(root, tmp_path):
