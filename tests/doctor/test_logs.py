@@ -42,6 +42,7 @@ SICK = {
     "ludus/sick_saturated": ["updates_too_large", "actions_saturated"],
     "sb3/sick_ppo_noise_tiny.csv": ["updates_too_large", "noise_collapsed"],
     "ludus/sick_shifting": ["return_falls"],
+    "ludus/sick_blind": ["observations_broken"],
 }
 # log → a warning that it must get
 WARNED = {
@@ -50,6 +51,8 @@ WARNED = {
     "ludus/sick_one_sided": "one_sided",
     "ludus/sick_forgets": "forgetting",
     "ludus/sick_learning_rate": "dead_units",
+    "ludus/sick_explodes": "gradient_explodes",
+    "ludus/sick_memory": "memory_unused",
 }
 
 

@@ -23,8 +23,10 @@ STRATEGY = [
     "--policy.strategy.history", "4", "--policy.strategy.stride", "1", "--policy.strategy.layers", "1", "--policy.strategy.heads", "1",
     "--policy.strategy.width", "8", "--policy.strategy.vector", "8", "--policy.hidden", "16", "--eval.episodes", "4",
 ]  # fmt: skip
-BEFORE = {"sick_untried": [CART, "--train.total-agent-steps", "3000", "--learn.learning-rate", "1", "--policy.hidden", "32"]}
-"""Runs that others start from, as {before}: here a policy that has become certain of one action."""
+BEFORE = {
+    "sick_untried": [f"{BROKEN}:Hasty-v0", "--train.total-agent-steps", "4000", "--learn.learning-rate", "0.1", "--policy.hidden", "32"],
+}  # fmt: skip
+"""Runs that others start from, as {before}: here a policy that has learnt in another game never to push to the right."""
 STOP = ("sick_blind",)
 """The trainer breaks these off."""
 WITH_ACTIONS = ("healthy_choices", "sick_untried")
