@@ -90,8 +90,8 @@ COMMON = {
     "q_min": ("qmin", "minq"),
     "epsilon": ("epsilon", "eps", "explorationrate"),
     "std": ("std", "policystd", "actionstd", "noisestd", "standarddeviation"),
-    "speed": ("stepspersecond", "agentstepspers", "stepspers"),
-    "speed_average": ("fps", "sps", "totalfps", "stepfps"),
+    "speed": ("stepspersecond", "agentstepspers", "stepspers", "totalfps", "stepfps"),
+    "speed_average": ("fps", "sps"),
     "memory": ("residentmb", "rssmb", "memorymb", "rss"),
     "eval_return": ("evalreturn", "evalreward", "testreturn"),
 }  # fmt: skip

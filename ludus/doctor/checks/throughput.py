@@ -26,6 +26,12 @@ STILL_GROWING = 0.2
 leak, and nothing after a single step."""
 LIKE_THE_LAST = 0.5
 """Share of the updates per row late in the run; with fewer a row is of another kind."""
+SHORTEST = 2.0
+"""Seconds between two rows that tell a speed: clocks count whole seconds, and averages are rounded."""
+LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
+"""What a log has once updates are made."""
+NO_AVERAGE = 0.1
+"""Share of rows between which time would run backwards if the speed were an average since the start."""
 RESETS = 0.3
 """Share of all time. Starting a game is usually worth a few of its steps."""
 GROWTH = 1.5
@@ -130,7 +136,33 @@ def decline(curve: Curve | None) -> Decline | None:
 def _wall(log: Log) -> Curve | None:
     """Steps per second of the clock."""
     named = log.get("speed/agent_steps_per_s")
-    return _same_kind(log, named) if named is not None else _from_clock(log) or log.get("speed/average")
+    if named is not None:
+        return _same_kind(log, named)
+    found = _from_clock(log) or _since_the_start(log)
+    return _once_it_learns(log, found) if found is not None else None
+
+
+def _once_it_learns(log: Log, curve: Curve) -> Curve:
+    """Without the steps before the first update: playing alone is faster than playing and learning."""
+    learner = [c.first_step for key in LEARNERS for role in log.roles() if (c := log.of(role, key)) is not None]
+    late = curve.steps > min(learner, default=0)
+    return Curve(curve.name, curve.steps[late], curve.values[late])
+
+
+def _since_the_start(log: Log) -> Curve | None:
+    """Where the log has an average since the start, which hides a fall and draws out a step: the speed between its rows."""
+    average = log.get("speed/average")
+    if average is None or len(average) < FEWEST_ROWS:
+        return average
+    rows = slice(None, None, max(1, len(average) // 40))
+    steps, until = average.steps[rows], average.steps[rows] / np.maximum(average.values[rows], 1e-9)
+    took = np.diff(until)
+    if (took <= 0).mean() > NO_AVERAGE:
+        return average  # time would run backwards: it is the speed of the moment
+    usable = took > SHORTEST
+    if usable.sum() < FEWEST_ROWS:
+        return None
+    return Curve(average.name, steps[1:][usable], np.diff(steps)[usable] / took[usable])
 
 
 def _per_processor_second(log: Log) -> Curve | None:
@@ -167,7 +199,7 @@ def _from_clock(log: Log) -> Curve | None:
     stride = max(1, len(clock) // 40)
     steps, seconds = clock.steps[::stride], clock.values[::stride]
     took = np.diff(seconds)
-    usable = took > 2.0  # clocks of whole seconds
+    usable = took > SHORTEST
     if usable.sum() < FEWEST_ROWS:
         return None
     return Curve("speed", steps[1:][usable], np.diff(steps)[usable] / took[usable])
