@@ -1,4 +1,4 @@
-"""The selftest's checks on opponents, tokens and new memories: silent on the shipped code, and each names a fault planted in its part."""
+"""The selftest's checks on opponents, and others that a second round of planted faults asked for: each names the part."""
 
 import pytest
 
@@ -43,6 +43,16 @@ FAULTS = {
     ),
     "the last token is not read": (
         Fault("ludus.policies.encoders:TokenTable.forward", ".any(0).sum())", ".any(0).sum()) - 1"), "tokens_add_up", "tokens",
+    ),
+    "histories are not normalised": (
+        Fault("ludus.policies.policy:Policy.normalised", "self.observation_norm(history[..., :-1], self.history_entries)", "history[..., :-1]"),
+        "histories_hold_the_same_episode_only", "history",
+    ),
+    "divergences of minibatches are summed": (
+        Fault("ludus.learn.ppo:PPO.one_pass", '/ c.minibatches', ''), "the_divergence_of_a_pass_is_a_mean", "target_kl",
+    ),
+    "the entropy's weight is that of the start": (
+        Fault("ludus.learn.ppo:Role.set_schedules", "parse(c.entropy)(share)", "parse(c.entropy)(0.0)"), "schedules_are_followed", "schedules",
     ),
     "the forget bias is on another gate": (
         Fault("ludus.policies.memory:LSTM.__init__", "self.bias[size : 2 * size] = 1.0", "self.bias[:size] = 1.0"),

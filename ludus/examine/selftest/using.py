@@ -113,7 +113,8 @@ def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
 
 @part("history", "ludus/policies/strategy.py")
 def histories_hold_the_same_episode_only(s: Session) -> None:
-    """The strategy encoder sees the last steps of the same episode, the same while acting and while learning, and all of it learns."""
+    """The strategy encoder sees the last steps of the same episode, normalised as observations are, the same while acting and
+    while learning, and all of it learns."""
     strategy = StrategyConfig(size="small", entries="p", history=5, stride=2, layers=1, heads=2, width=8, vector=8)
     config = s.ppo_config(dict(hidden=(8,), strategy=strategy), dict(epochs=1))
     ppo = s.make_ppo(config)
@@ -135,6 +136,9 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
             same("which steps there are", shown[t, :, token, -1] > 0, there)
     encoder: Any = role.policy.actor.seen["history"]
     history = r.stacks(*r.everything())["history"]
+    norm, told = role.policy.observation_norm, role.policy.normalised({"history": history})["history"]
+    normal = ((history[..., :-1] - norm.mean[kept]) / (norm.var[kept] + 1e-8).sqrt()).clamp(-10, 10)
+    close("a history as the encoder gets it", told, torch.cat([normal, history[..., -1:]], -1), 1e-3)
     whole = (history[..., -1] > 0).all(2).squeeze(-1)
     apart = (encoder(history.flip(2)) - encoder(history)).detach()[whole].abs().max()
     holds("the order of the steps in a history does not matter", float(apart) > 1e-3)
