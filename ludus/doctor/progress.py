@@ -35,7 +35,7 @@ class Progress:
     fall: float
     """Standard errors between the best window and the last."""
     worse: bool
-    """The whole last half lies below the first rows."""
+    """The whole last half lies below the first rows, or the end is surely below the start."""
     learned: bool
     whole: bool
     """Long enough to judge, and the beginning is in it."""
@@ -80,7 +80,8 @@ def progress(curve: Curve | None) -> Progress:
         best_step=int(windows(curve.steps)[at][0]),
         noticeable=SURE * math.sqrt(2) * of.error(len(curve) / 2),
         fall=-certainty(parts[at], parts[-1], of),
-        worse=bool(tail(curve.values).max() < head(curve.values, 0.03).min()),
+        worse=bool(tail(curve.values).max() < head(curve.values, 0.03).min())
+        or -certainty(parts[0], parts[-1], of) >= SURE_OF_BEST,
         learned=_rises(curve.values, of) or certainty(parts[0], parts[at], of) >= SURE_OF_BEST,
         whole=curve.first_step <= LATE * curve.last_step,
     )

@@ -46,7 +46,9 @@ def return_flat(log: Log) -> Iterator[Finding]:
             evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
             f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,
-            fix="see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller",
+            fix="look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
+            if judged.worse
+            else "see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller",
             first_step=curve.first_step,
             last_step=curve.last_step,
         )

@@ -1,0 +1,27 @@
+"""Better, worse or neither, told from noisy single episodes."""
+
+import numpy as np
+import pytest
+
+from ludus.doctor.checks.learning import return_flat
+from ludus.doctor.log import Curve, Log
+from ludus.doctor.progress import progress
+
+
+def episodes(first, last, count=1000):
+    """Returns of single episodes, each off by up to 8, whose mean goes from `first` to `last` over the first half."""
+    mean = np.interp(np.arange(count), [0, count / 2], [first, last])
+    values = mean + np.random.default_rng(0).uniform(-8, 8, count)
+    return Curve("episode/agent/return", np.arange(count) * 10, values)
+
+
+@pytest.mark.parametrize(("last", "worse", "learned"), [(20, False, False), (14, True, False), (26, False, True)])
+def test_a_mean_that_moves_is_told_from_noise(last, worse, learned):
+    judged = progress(episodes(20, last))
+    assert (judged.worse, judged.learned) == (worse, learned)
+
+
+def test_a_return_that_falls_from_the_start_on_points_to_a_sign():
+    curve = episodes(20, 14)
+    (found,) = return_flat(Log("test", {curve.name: curve}))
+    assert found.severity == "critical" and "worse than at the start" in found.cause and "sign" in found.fix
