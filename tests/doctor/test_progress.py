@@ -22,6 +22,12 @@ def test_a_mean_that_moves_is_told_from_noise(last, worse, learned):
 
 
 def test_a_return_that_falls_from_the_start_on_points_to_a_sign():
-    curve = episodes(20, 14)
-    (found,) = return_flat(Log("test", {curve.name: curve}))
+    curve, loss = episodes(20, 14), Curve("ppo/agent/value_loss", np.arange(9), np.ones(9))
+    (found,) = return_flat(Log("test", {curve.name: curve, loss.name: loss}))
     assert found.severity == "critical" and "worse than at the start" in found.cause and "sign" in found.fix
+
+
+def test_a_flat_return_in_a_log_without_any_loss_asks_for_updates():
+    curve = episodes(20, 20)
+    (found,) = return_flat(Log("test", {curve.name: curve}))
+    assert "see whether updates are made" in found.fix

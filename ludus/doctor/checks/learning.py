@@ -20,6 +20,8 @@ HALF = 0.5
 """Share of what was gained that is lost again."""
 SWINGS = 4
 """Falls by half of the range, each made good again: fewer happen to healthy runs."""
+LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
+"""What a log has once updates are made."""
 
 
 def return_flat(log: Log) -> Iterator[Finding]:
@@ -46,12 +48,18 @@ def return_flat(log: Log) -> Iterator[Finding]:
             evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
             f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,
-            fix="look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
-            if judged.worse
-            else "see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller",
+            fix=_mend(log, role, judged.worse),
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
+
+
+def _mend(log: Log, role: str, worse: bool) -> str:
+    if all(log.of(role, key) is None for key in LEARNERS):
+        return "the log has no loss of any kind: see whether updates are made at all (a warm-up longer than the run?)"
+    if worse:
+        return "look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
+    return "see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller"
 
 
 def return_falls(log: Log) -> Iterator[Finding]:

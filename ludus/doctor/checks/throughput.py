@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ludus.doctor.checks.learning import LEARNERS
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import SECONDS, STEPS, Curve, Log
 from ludus.doctor.statistics import medians, tail
@@ -28,8 +29,6 @@ LIKE_THE_LAST = 0.5
 """Share of the updates per row late in the run; with fewer a row is of another kind."""
 SHORTEST = 2.0
 """Seconds between two rows that tell a speed: clocks count whole seconds, and averages are rounded."""
-LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
-"""What a log has once updates are made."""
 NO_AVERAGE = 0.1
 """Share of rows between which time would run backwards if the speed were an average since the start."""
 RESETS = 0.3
