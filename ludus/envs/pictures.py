@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,8 @@ MODE = "rgb_array"
 MOST_FAULT = 300  # bytes of the reason why there are no pictures
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet everybody who evaluates
+if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen here: it would complain each time that it found none
 
 
 def shapes(filmed: int) -> dict[str, tuple[str, tuple[int, ...]]]:
