@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -47,20 +48,29 @@ def main(arguments: list[str]) -> int:
 
 
 def check(game: Game) -> int:
-    """Runs every conformance check on the CPU and says which fails and why."""
-    from ludus.sim.conformance import CHECKS
+    """Runs every conformance check and says which fails and why. That CUDA agrees is checked where there is a GPU."""
+    from ludus.sim.conformance import CHECKS, check_cuda
 
     failed = 0
     for one in CHECKS:
-        meaning = (one.__doc__ or "").strip()
+        name, meaning = one.__name__.removeprefix("check_"), (one.__doc__ or "").strip()
+        if one is check_cuda and not _has_cuda():
+            print(f"skipped {name}: {meaning} Needs a CUDA GPU and the package numba-cuda.")
+            continue
         try:
-            one(game, "cpu")
+            one(game, "cuda" if one is check_cuda else "cpu")
         except (AssertionError, IndexError) as error:
             failed += 1
-            print(f"FAILED  {one.__name__.removeprefix('check_')}: {error}\n        {meaning}")
+            print(f"FAILED  {name}: {error}\n        {meaning}")
         else:
-            print(f"ok      {one.__name__.removeprefix('check_')}: {meaning}")
+            print(f"ok      {name}: {meaning}")
     return 1 if failed else 0
+
+
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available() and importlib.util.find_spec("numba_cuda") is not None
 
 
 def describe(game: Game, preset: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ludus.config import Config
 from ludus.errors import LudusError, nearest
 from ludus.games import REGISTRY, import_object
 from ludus.recipes.gym import gym
+from ludus.sim.game import Game
 from ludus.training.sources import FOREIGN
 
 REFERENCES = Path(__file__).parent / "reference"
@@ -56,7 +57,8 @@ def load_recipe(name: str) -> Config:
 def _call(path: str) -> Config:
     function = import_object(path, "recipe")
     if not callable(function):
-        raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config")
+        how = f": write one that returns Config(game='{path}')" if isinstance(function, Game) else ""
+        raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config{how}")
     made: Callable[[], Config] = function
     config = made()
     if hasattr(config, "reset") and hasattr(config, "step"):

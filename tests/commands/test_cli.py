@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ludus.cli import COMMANDS, main
+from tests.conftest import has_gpu
 
 
 def call(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -36,6 +37,7 @@ def test_games(capsys):
 def test_games_check(capsys):
     status, out, _ = call(capsys, "games", "tests.sim.games:COUNTER", "--check")
     assert status == 0 and out.count("ok ") >= 10
+    assert f"{'ok     ' if has_gpu() else 'skipped'} cuda" in out  # what was not looked at is not called good
 
 
 def test_bench_env_json(capsys):

@@ -89,7 +89,7 @@ def test_resume_and_fork(capsys, run, folder):
         (["train"], "needs a recipe"),
         (["train", "pursiut"], "did you mean 'pursuit'"),
         (["train", "pursuit:hard"], "no preset 'hard'"),
-        (["train", "tests.sim.games:PURSUIT"], "not a function that returns a Config"),
+        (["train", "tests.sim.games:PURSUIT"], "Config: write one that returns Config(game='tests.sim.games:PURSUIT')"),
         (["train", "gym:Nothing-v0"], "cannot be made"),
         (["train", "pursuit", "--learn.minibatches", "7"], "4096 rows does not divide into 7"),
         (["train", "pursuit", "--learn.gama", "0.9"], "--learn.gamma"),
