@@ -39,3 +39,14 @@ def test_an_average_hides_a_leak_and_the_rows_between_show_it():
 def test_a_speed_of_the_moment_is_taken_as_it_is(last, found):
     noise = np.random.default_rng(0).uniform(0.7, 1.3, 100)
     assert len(list(slowing_down(log_of(np.linspace(0.1, last, 100) * noise, average=False)))) == found
+
+
+@pytest.mark.parametrize(("gpu", "severity"), [(True, "info"), (False, "warning")])
+def test_where_a_gpu_computes_processor_time_is_waiting(gpu, severity):
+    """Others come to the same GPU: a step takes longer and longer, and the processor waits all the time."""
+    took = np.linspace(0.1, 0.3, 100)
+    curves = {"speed/agent_steps_per_s": 1 / took, "speed/cpu_seconds": 100 * took, "progress/agent_steps": STEPS.astype(float)}
+    curves |= {"speed/share/learn": np.full(100, 0.7), "speed/share/rollout": np.full(100, 0.3)}
+    curves |= {"memory/gpu_allocated_mb": np.full(100, 900.0)} if gpu else {}
+    (found,) = slowing_down(Log("test", {n: Curve(n, STEPS, v) for n, v in curves.items()}))
+    assert found.severity == severity

@@ -166,9 +166,10 @@ def _since_the_start(log: Log) -> Curve | None:
 
 def _per_processor_second(log: Log) -> Curve | None:
     """Steps per second of processor time; None where nobody says how much of it there was. Older runs have only rates over a
-    window of iterations, without what worker processes used; of remote envs nothing is known."""
+    window of iterations, without what worker processes used; of remote envs nothing is known. Where a GPU computes, the processor
+    spends its time waiting for it."""
     used, steps = log.get("speed/cpu_seconds"), log.get(STEPS)
-    if log.get("memory/client_mb"):
+    if log.get("memory/client_mb") or log.get("memory/gpu_allocated_mb"):
         return None
     if used is not None and steps is not None and len(used) == len(steps):
         made = np.diff(steps.values, prepend=0.0)
