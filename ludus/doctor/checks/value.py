@@ -9,7 +9,7 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import of_role
-from ludus.doctor.statistics import medians
+from ludus.doctor.statistics import medians, tail
 
 BEYOND = 3.0
 FAR_BEYOND = 10.0
@@ -18,6 +18,13 @@ GREW = 30.0
 GREW_MUCH = 1000.0
 NORMALISED = 2.0
 """Growth of the value loss from its lowest. It may grow with the square of the return, so one that also learns is let be."""
+
+ENOUGH_TO_SETTLE = 20
+MANY_STEPS = 8.0
+"""Steps of an episode: with fewer, one reward is a fair part of all."""
+SETTLED = 0.3
+ONE_REWARD = (0.7, 1.5)
+"""Where a value that has settled stands, in rewards of one step."""
 
 
 def _largest_return(log: Log, role: str) -> float | None:
@@ -66,6 +73,37 @@ def value_impossible(log: Log) -> Iterator[Finding]:
                 last_step=curve.last_step,
             )
             break
+
+
+def values_see_one_step(log: Log) -> Iterator[Finding]:
+    """Values have settled at the reward of a single step, though episodes pay it many times over.
+
+    What is still to come is missing from their targets: the target network is never updated and stays near 0, the discount is
+    0, every step is taken for the last of its episode, or the bootstrap is multiplied by a mask that is always 0.
+
+    Copy the online network into the target network (every thousand updates or so), look at gamma, and see how often a
+    transition is stored as the end of an episode.
+    """
+    for role in log.roles():
+        curve, returns, lengths = (log.of(role, key) for key in ("q_mean", "return", "length"))
+        if curve is None or returns is None or lengths is None or len(curve) < ENOUGH_TO_SETTLE:
+            continue
+        steps = float(np.median(tail(lengths.values)))
+        reward = float(np.median(tail(returns.values))) / max(steps, 1.0)
+        late = medians(tail(curve.values), 4)
+        settled = float(np.ptp(late)) < SETTLED * abs(reward)
+        if steps < MANY_STEPS or not settled or not ONE_REWARD[0] < float(late[-1]) / (reward or np.inf) < ONE_REWARD[1]:
+            continue
+        yield Finding(
+            check="values_see_one_step",
+            severity="critical" if of_role(log, role).failing else "warning",
+            cause=f"values of {role} hold the next reward and nothing of what follows it",
+            evidence=f"q_mean has settled at {late[-1]:.3g}, a step pays {reward:.3g} on average, an episode has {steps:.0f} steps",
+            confidence=0.75,
+            fix="see that the target network is updated, that gamma is about 0.99, and that only true ends are stored as ends",
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
 
 
 def _range(log: Log, role: str, limit: float | None, slack: float) -> tuple[float | None, float | None, bool]:
@@ -126,4 +164,4 @@ def _growth(curve: Curve) -> tuple[float, int]:
     return float(middle[-1]) / lowest, int(curve.steps[min(at * len(curve) // len(middle), len(curve) - 1)])
 
 
-CHECKS = (value_impossible, value_loss_grows)
+CHECKS = (value_impossible, values_see_one_step, value_loss_grows)
