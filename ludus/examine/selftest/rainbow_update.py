@@ -377,7 +377,8 @@ def batch_statistics_are_learned_and_used(s: Session) -> None:
 
 @part("noisy weights", NETWORK)
 def noise_explores_and_is_silent_in_play(s: Session) -> None:
-    """Noise is an outer product scaled by learned sizes, new with every draw, and none outside training."""
+    """Noise is an outer product scaled by learned sizes, new with every draw, drawn for the target network too, and none outside
+    training."""
     from ludus.policies.q_policy import NoisyLinear
 
     layer = NoisyLinear(2, 1, 0.5)
@@ -401,6 +402,8 @@ def noise_explores_and_is_silent_in_play(s: Session) -> None:
         algorithm.collect(nothing)
         algorithm.learn(0.0)
     holds("the size of the noise gets no gradient", bool(network.advantage[0].weight_noise.grad.any()))
+    ours, theirs = network.advantage[0].noise_in, algorithm.roles["agent"].target.advantage[0].noise_in
+    holds("the target network has no noise, or that of the online network", bool(theirs.any()) and not torch.equal(ours, theirs))
 
 
 CHECKS = (

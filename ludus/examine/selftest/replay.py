@@ -157,6 +157,7 @@ def transitions_come_up_by_their_priority(s: Session) -> None:
     expected = at_first.clone()
     expected[leaf] = new.float()
     close("priorities after errors were seen", r.tree.priority.cpu(), expected, 1e-3)
+    close("the priority that new transitions get from now on", r.highest, max(1.0, float(new.max())), 1e-3)
     count = 40_000
     drawn = torch.cat([r.sample(1000, gamma, beta).leaf.cpu() for _ in range(count // 1000)])
     often = torch.bincount(drawn, minlength=len(expected)).double()
