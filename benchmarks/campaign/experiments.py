@@ -136,7 +136,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "taxi": Experiment(
         recipe="gym:Taxi-v4",
-        options=("--train.total-agent-steps", "200000", "--train.threads", "1"),
+        options=("--train.total-agent-steps", "200000", "--learn.entropy", "0.01", "--train.threads", "1"),
         evaluations=_balance(">= 6"),
         claim="Taxi-v4, a discrete observation, within 200k steps (random: -193; the best possible: about 8)",
         tags=("others",),

@@ -35,8 +35,8 @@ def test_stable_baselines_seeks(name):
 @pytest.mark.parametrize("name", ["hide_and_seek"])
 @pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
 def test_stable_baselines_learns_to_seek(name):
-    """It starts with one hider in fifty; the last third of the budget must bring several times as many."""
+    """It starts with about one hider in thirty; the last third of the budget must bring several times as many."""
     from examples.sb3_seeker import main
 
     curve = main(400_000)
-    assert sum(curve[-3:]) / 3 > max(0.15, 3 * curve[0])
+    assert sum(curve[-3:]) / 3 > max(0.1, 3 * curve[0])

@@ -84,3 +84,27 @@ def test_remote_agents_of_one_role_stand_side_by_side():
     }
     with pytest.raises(Fault, match="a_0, b_0, a_1: those of one role must stand side by side"):
         read_hello(json.dumps(hello))
+
+
+def test_a_role_is_exported_as_what_it_sees_and_does(run, tmp_path):
+    """Of roles that differ, each file has the inputs and outputs of its own actions, and computes what the role's policy does."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX (pip install 'ludus[onnx]') is not installed")
+    pytest.importorskip("onnxscript")
+    from ludus.export.onnx import export_policy
+    from ludus.training.load import load_policies
+
+    policies, layout = load_policies(str(run.path))
+    outputs = {}
+    for role in ("cutter", "apprentice_0"):
+        path = export_policy(policies[role], layout, 4, tmp_path / f"{role}.onnx", role=role)
+        session = onnxruntime.InferenceSession(path)
+        given = {"observation": np.array([[2.0]], np.float32)}
+        if role != "cutter":
+            given["action_mask"] = np.array([[True, True, True, False]])
+        names = [output.name for output in session.get_outputs()]
+        outputs[role] = dict(zip(names, session.run(None, given), strict=True))
+    assert set(outputs["cutter"]) == {"continuous", "mean", "log_std", "value"} and outputs["cutter"]["mean"].shape == (1, 2)
+    greedy, _ = load(run.path, "cutter").act(np.array([2.0], np.float32), greedy=True)
+    assert outputs["cutter"]["continuous"][0] == pytest.approx(greedy["continuous"], abs=1e-5)
+    chances = outputs["apprentice_0"]["choice_action"][0]
+    assert chances.shape == (4,) and chances.sum() == pytest.approx(1.0) and chances[3] < 1e-6  # it may not choose "3"
