@@ -49,10 +49,6 @@ def swings(log: Log) -> None:
     put(log, "episode/agent/return", 20 + 400 * np.minimum(1, 2 * phase) * (0.65 + 0.35 * np.cos(2 * np.pi * phase)))
 
 
-def sees_one_opponent(log: Log) -> None:
-    put(log, "strategy/agent/vector_std", 1e-4)
-
-
 def test_a_role_that_is_held_still_for_a_while_is_not_sick():
     """Hiders wait until seekers can see: a learning rate of 0, hence no gradient and no movement."""
     log = healthy("healthy_pursuit")
@@ -80,9 +76,7 @@ def test_what_a_mask_forbids_is_not_held_against_the_policy():
 
 CASES: dict[str, tuple[str, Callable[[Log], None]]] = {
     "value_loss_grows": ("healthy_cartpole", value_runs_away),
-    "action_never_tried": ("healthy_cartpole", never_tries),
     "return_swings": ("healthy_cartpole", swings),
-    "attention_uniform": ("healthy_cartpole", sees_one_opponent),
 }
 
 

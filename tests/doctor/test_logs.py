@@ -53,6 +53,8 @@ WARNED = {
     "ludus/sick_learning_rate": "dead_units",
     "ludus/sick_explodes": "gradient_explodes",
     "ludus/sick_memory": "memory_unused",
+    "ludus/sick_untried": "action_never_tried",
+    "ludus/sick_strategy": "attention_uniform",
 }
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from gymnasium.envs.classic_control import CartPoleEnv
 
 from ludus.examine.probes import Probe
@@ -55,6 +56,22 @@ class Compound(CartPoleEnv):
         return observation, self.worth, *rest
 
 
+class Forbidding(CartPoleEnv):
+    """A third action, to do nothing, which the mask never allows: its index is one too low."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = spaces.Discrete(3)
+
+    def reset(self, **options: Any) -> Any:
+        observation, _ = super().reset(**options)
+        return observation, {"action_mask": np.array([1, 1, 0], np.int8)}
+
+    def step(self, action: Any) -> Any:
+        *rest, _ = super().step(min(int(action), 1))
+        return *rest, {"action_mask": np.array([1, 1, 0], np.int8)}
+
+
 class Late(Probe):
     """What has to be known is shown in the very step it is asked for: there is nothing to remember."""
 
@@ -69,5 +86,5 @@ class Late(Probe):
         return 1.0 if (action == 1) == (self.signal > 0) else -1.0
 
 
-for _kind in (Hasty, Shifting, Compound, Late):
+for _kind in (Hasty, Shifting, Compound, Forbidding, Late):
     gymnasium.register(f"{_kind.__name__}-v0", f"{__name__}:{_kind.__name__}", max_episode_steps=200)

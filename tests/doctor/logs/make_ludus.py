@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent / "ludus"
-TRAIN = [sys.executable, "-m", "ludus", "train"]
 BULKY = ("action/", "eval/self", "eval/bot:still")
 CART, PURSUIT, BROKEN = "gym:CartPole-v1", "pursuit", "gym:tests.doctor.logs.broken"
 
@@ -23,10 +22,6 @@ STRATEGY = [
     "--policy.strategy.history", "4", "--policy.strategy.stride", "1", "--policy.strategy.layers", "1", "--policy.strategy.heads", "1",
     "--policy.strategy.width", "8", "--policy.strategy.vector", "8", "--policy.hidden", "16", "--eval.episodes", "4",
 ]  # fmt: skip
-BEFORE = {
-    "sick_untried": [f"{BROKEN}:Hasty-v0", "--train.total-agent-steps", "4000", "--learn.learning-rate", "0.1", "--policy.hidden", "32"],
-}  # fmt: skip
-"""Runs that others start from, as {before}: here a policy that has learnt in another game never to push to the right."""
 STOP = ("sick_blind",)
 """The trainer breaks these off."""
 WITH_ACTIONS = ("healthy_choices", "sick_untried")
@@ -80,7 +75,10 @@ RUNS: dict[str, list[str]] = {
         "--learn.normalise-values", "False", "--learn.max-grad-norm", "1e9", "--policy.hidden", "32", "--eval.episodes", "4",
     ],
     "healthy_choices": CHOICES,
-    "sick_untried": [*CHOICES, "--init-from", "{before}"],
+    "sick_untried": [
+        f"{BROKEN}:Forbidding-v0", "--train.total-agent-steps", "10000", "--learn.rollout", "32", "--policy.hidden", "32", "--eval.episodes", "4",
+        "--log.diagnostics-every", "0",
+    ],
     "healthy_strategy": STRATEGY,
     "sick_strategy": [*STRATEGY, "--policy.strategy.entries", "other0_alive"],  # for a runner always 1: its chaser never dies
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
@@ -96,6 +94,8 @@ def keep(run: Path, name: str) -> None:
     target = HERE / name
     target.mkdir(parents=True, exist_ok=True)
     for log in ("metrics.jsonl", "diagnostics.jsonl"):
+        if not (run / log).exists():
+            continue
         rows = [json.loads(line) for line in (run / log).read_text().splitlines()]
         rows = [
             {
@@ -130,11 +130,8 @@ def crowd(run: Path, training: subprocess.Popen[bytes]) -> list[subprocess.Popen
 def main() -> None:
     for name in sys.argv[1:] or RUNS:
         run = Path(tempfile.mkdtemp()) / "run"
-        before = run.with_name("before")
-        if name in BEFORE:
-            subprocess.run([*TRAIN, *BEFORE[name], "--run", str(before), "--train.threads", "1", "--quiet"], check=True)
-        options = [str(before) if option == "{before}" else option for option in RUNS[name]]
-        training = subprocess.Popen([*TRAIN, *options, "--run", str(run), "--train.threads", "1", "--quiet"])
+        options = ["--run", str(run), "--train.threads", "1", "--quiet"]
+        training = subprocess.Popen([sys.executable, "-m", "ludus", "train", *RUNS[name], *options])
         others = crowd(run, training) if name.endswith("crowded") else []
         status = training.wait()
         for other in others:
