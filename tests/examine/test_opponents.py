@@ -31,6 +31,17 @@ FAULTS = {
         Fault(PLAYER + "_act_for", "self.state[rows], starts[:, rows]", "self.state[rows], torch.zeros_like(starts[:, rows])"),
         "opponents_remember_their_own_episode", "opponents",
     ),
+    "a bot's rows are replayed": (
+        Fault("ludus.learn.rainbow:Role.see", 'self.flat("valid") & (self.flat("controller") == 0)', 'self.flat("valid")'),
+        "what_bots_do_is_not_replayed", "valid rows",
+    ),
+    "the target network has no noise": (
+        Fault("ludus.learn.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"), "noise_explores_and_is_silent_in_play", "noisy weights",
+    ),
+    "new transitions keep the first priority": (
+        Fault("ludus.learn.replay:Replay.set_priority", "self.highest.copy_(", "self.highest.clone().copy_("),
+        "transitions_come_up_by_their_priority", "prioritised replay",
+    ),
     "evaluated against itself": (
         Fault(EVALUATE + "seat", "(rivals if controller == FROZEN else policies)", "policies"), "evaluation_is_against_the_rivals", "evaluation",
     ),

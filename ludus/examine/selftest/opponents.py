@@ -12,7 +12,7 @@ from ludus.config import LeagueConfig, PolicyConfig
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DIARY, DUEL, WEIGHT
-from ludus.examine.selftest.scene import ENVS, Session, disturb
+from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import length
 from ludus.examine.selftest.using import EVALUATE, MEMORY, PLAYER, diary_policy, fresh_batch, greedy
 
@@ -127,6 +127,19 @@ def opponents_remember_their_own_episode(s: Session) -> None:
     holds("the opponent never played", compared > 20)
 
 
+@part("valid rows", "ludus/learn/rainbow.py")
+def what_bots_do_is_not_replayed(s: Session) -> None:
+    """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy did."""
+    algorithm = s.make_rainbow()
+    algorithm.batch.set_controller("agent", "still", slice(ENVS - 1, ENVS))  # from the next reset row on: within 8 steps
+    for _ in range(2):
+        algorithm.collect(nothing)
+    replay = algorithm.roles["agent"].replay
+    valid = replay.valid[replay.recent(8)].view(8, ENVS, 2)
+    holds("nothing of its own is valid", valid[:, :-1].any())
+    holds("rows of a bot are learned from", not valid[:, -1].any())
+
+
 @part("evaluation", EVALUATE)
 def evaluation_is_against_the_rivals(s: Session) -> None:
     """Evaluated against others, a policy meets them and not itself, only its own agents count, and nothing is left in training
@@ -164,5 +177,5 @@ def evaluation_plays_what_is_held_out(s: Session) -> None:
 
 CHECKS = (
     opponents_are_drawn_as_asked, snapshots_are_copies_that_stay_as_they_were, each_env_meets_one_snapshot,
-    opponents_remember_their_own_episode, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
+    opponents_remember_their_own_episode, what_bots_do_is_not_replayed, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
 )  # fmt: skip
