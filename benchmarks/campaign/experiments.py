@@ -170,6 +170,16 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="CartPole-v1 by Rainbow within 100k steps",
         tags=("rainbow",),
     ),
+    "minatar_breakout": Experiment(
+        recipe="gym:minatar.gym:MinAtar/Breakout-v1",
+        options=(
+            "--algorithm", "rainbow", "--train.total-agent-steps", "1000000", "--envs", "16", "--rainbow.replay", "100000",
+            "--rainbow.replay-ratio", "8", "--rainbow.epsilon-over", "100000", "--policy.normalise-observation", "False",
+        ),
+        evaluations=(Evaluation(name="sampled", metric="return", episodes=100), Evaluation(name="greedy", metric="return", episodes=100, options=("--greedy",))),
+        claim="MinAtar's Breakout after 1 M steps",
+        tags=("rainbow",),
+    ),
     "racing_lidar": Experiment(
         recipe="racing_lidar",
         evaluations=_RACING,

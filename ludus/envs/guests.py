@@ -30,7 +30,7 @@ def make_env(source: str, film: bool = False) -> Any:
     options: dict[str, Any] = {"render_mode": pictures.MODE} if film else {}
     try:
         if kind == "gym":
-            return gymnasium.make(name, disable_env_checker=True, **options)
+            return _gym_env(name, options)
         if kind == "pettingzoo":
             return _parallel_env(name, options)
         function: Any = import_object(name, "env")
@@ -42,6 +42,16 @@ def make_env(source: str, film: bool = False) -> Any:
     if not hasattr(made, "possible_agents") and not isinstance(made, gymnasium.Env):
         raise LudusError(f"{source} returned a {type(made).__name__}, not a Gymnasium env or a PettingZoo parallel env")
     return made
+
+
+def _gym_env(name: str, options: dict[str, Any]) -> Any:
+    """`MODULE:ID` imports the module first. Some packages (minatar) register their envs only when `register_envs` is called."""
+    module, _, registered = name.rpartition(":")
+    if module:
+        register = getattr(importlib.import_module(module), "register_envs", None)
+        if register is not None and registered not in gymnasium.registry:
+            register()
+    return gymnasium.make(name, disable_env_checker=True, **options)
 
 
 def can_film(source: str, env: Any) -> bool:

@@ -39,7 +39,8 @@ def hide_and_seek() -> Config:
             reward_scale=0.02,
             roles={"hider": {"minibatches": 16, "gae_lambda": 0.98, "learning_rate": "0:0, 0.15:0, 0.2:1e-3, 1:1e-4"}},
         ),
-        league=LeagueConfig(mix="self 15, pool 10, bot:hider 45, bot:seeker 30"),
+        # few slots: on a CPU each past opponent is a network of its own for a handful of envs
+        league=LeagueConfig(mix="self 15, pool 10, bot:hider 45, bot:seeker 30", slots=2),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
     )

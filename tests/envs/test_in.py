@@ -2,13 +2,16 @@
 
 import gc
 import os
+import sys
+import types
 
+import gymnasium
 import numpy as np
 import pytest
 
 from ludus.config import Config
 from ludus.envs.foreign import ForeignBatch, choose_workers
-from ludus.envs.guests import source_of
+from ludus.envs.guests import make_env, source_of
 from ludus.errors import LudusError
 from ludus.sim.episode import RANDOM
 from tests.envs import odd
@@ -196,3 +199,13 @@ def test_the_bench_counts_steps_of_foreign_envs(capsys):
     with pytest.raises(SystemExit) as end:
         main(["bench", "env", "--game", "gym:CartPole-v1", "--against", "nobody"])
     assert end.value.code == 2 and "there is sb3" in capsys.readouterr().err
+
+
+def test_packages_that_register_their_envs_on_demand(monkeypatch):
+    """As minatar does: importing its module is not enough."""
+    module = types.ModuleType("late_envs")
+    module.register_envs = lambda: gymnasium.register("Late/Pole-v0", "gymnasium.envs.classic_control.cartpole:CartPoleEnv")
+    monkeypatch.setitem(sys.modules, "late_envs", module)
+    for _ in range(2):  # the second time it is there already
+        assert make_env("gym:late_envs:Late/Pole-v0").observation_space.shape == (4,)
+    del gymnasium.registry["Late/Pole-v0"]
