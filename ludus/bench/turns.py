@@ -15,7 +15,7 @@ def wait_for_turn() -> None:
         return
     if _held:
         return
-    from ludus.sim.compile import cache_root
+    from ludus.sim.driver_cache import cache_root
 
     cache_root().mkdir(parents=True, exist_ok=True)
     file = (cache_root() / "bench.lock").open("w")

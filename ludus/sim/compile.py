@@ -1,22 +1,12 @@
 """Compiles a program for CPU threads and for CUDA. The only file that imports numba.
 
-A driver (the loop over envs and lanes) is written as a real file into a cache folder named by a hash of all rule code,
-the driver itself and the library versions: the next process loads machine code instead of compiling, and a change in any
-helper gives another folder. Numba's own cache would miss such changes, and never serves drivers made in memory.
+A driver is the loop over envs and lanes around a program's phases, made as source; `driver_cache.py` keeps it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import importlib.metadata
-import importlib.util
-import os
-import platform
-import shutil
 import sys
-import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -31,14 +21,14 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
 from ludus.errors import LudusError, RuleError
+from ludus.sim.driver_cache import forget, load_driver, prune
 from ludus.sim.interpret import lane_at
 from ludus.sim.layout import Layout, number
-from ludus.sim.link import Linker, fingerprint, reachable
+from ludus.sim.link import Linker, reachable
 from ludus.sim.program import Call, Program
 
 numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
 numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]  # alternates with torch's own threads at the lowest cost
-KEEP_FOLDERS = 200
 
 # Rules allocate nothing, so reference counting is off: it cost more than the rules. Phases are inlined into the driver.
 # Only drivers are called from Python: wrappers for every helper, with its dozens of arrays, were a third of the compile time.
@@ -185,63 +175,6 @@ def _cuda_source(program: Program, sizes: Mapping[str, int]) -> tuple[str, list[
     return "\n".join(lines), kernels
 
 
-# -- the cache ---------------------------------------------------------------------------------------------------------
-
-
-def cache_root() -> Path:
-    """Where compiled rules are kept: $LUDUS_CACHE, or the user's cache folder."""
-    if "LUDUS_CACHE" in os.environ:
-        return Path(os.environ["LUDUS_CACHE"]) / "kernels"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ludus" / "kernels"
-
-
-def _versions() -> str:
-    import llvmlite
-
-    try:
-        for_cuda = importlib.metadata.version("numba-cuda")
-    except importlib.metadata.PackageNotFoundError:
-        for_cuda = "none"
-    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    return " ".join([platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__, for_cuda, own])
-
-
-def _load_driver(program: Program, source: str, scope: Mapping[str, Any]) -> tuple[types.ModuleType, Path]:
-    code = fingerprint(list(_function_names(program).values()))
-    key = hashlib.sha256("\n".join([code, source, _versions()]).encode()).hexdigest()[:24]
-    folder = cache_root() / f"{program.game}-{key}"
-    path = folder / "driver.py"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            partial = folder / f"driver.{os.getpid()}.tmp"
-            partial.write_text(source)
-            partial.replace(path)
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="ludus-kernels-"))
-        path = folder / "driver.py"
-        path.write_text(source)
-        print(f"ludus: cannot write {cache_root()}: compiled rules are not kept (set LUDUS_CACHE)", file=sys.stderr)
-    os.utime(folder)
-    name = f"ludus_driver_{key}"
-    if name in sys.modules:
-        return sys.modules[name], folder
-    specification = importlib.util.spec_from_file_location(name, path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    vars(module).update(scope)
-    sys.modules[name] = module
-    specification.loader.exec_module(module)
-    return module, folder
-
-
-def _prune_cache() -> None:
-    with contextlib.suppress(OSError):  # another process may be pruning too
-        folders = sorted(cache_root().glob("*-*"), key=lambda f: f.stat().st_mtime, reverse=True)
-        for folder in folders[KEEP_FOLDERS:]:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 @contextmanager
 def _announced(program: Program, target: str, folder: Path) -> Iterator[None]:
     """Says that it compiles, and how long it took, unless the cache already holds the result."""
@@ -254,8 +187,7 @@ def _announced(program: Program, target: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        sys.modules.pop(f"ludus_driver_{folder.name.rsplit('-', 1)[-1]}", None)
+        forget(folder)
         if not isinstance(error, NumbaError):
             raise
         raise RuleError(
@@ -263,7 +195,7 @@ def _announced(program: Program, target: str, folder: Path) -> Iterator[None]:
         ) from None
     print(f"ludus: compiled {program.game} for {target} in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     marker.touch()
-    _prune_cache()
+    prune()
 
 
 # -- CPU ---------------------------------------------------------------------------------------------------------------
@@ -302,7 +234,9 @@ def compile_cpu(
     scope: dict[str, Any] = {name: linker.link(f, phase=True) for name, f in _function_names(program).items()}
     scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer, "run_at": _run_at}
     scope |= {f"{f.dtype}_": np.dtype(f.dtype).type for f in layout.arrays.values()}
-    module, folder = _load_driver(program, _cpu_source(layout, program, checked), scope)
+    module, folder = load_driver(
+        program.game, list(_function_names(program).values()), _cpu_source(layout, program, checked), scope
+    )
     sizes = np.array([layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64)
     addresses = np.array([arrays[name].ctypes.data for name in layout.arrays], np.int64)
     integer, integers = numba.types.int64, numba.types.int64[::1]
@@ -372,7 +306,7 @@ def _cuda_driver(program: Program, sizes: Mapping[str, int], cache: bool) -> tup
     _import_cuda()
     functions = {name: _linker.link(f, phase=True) for name, f in _function_names(program).items()}
     source, kernels = _cuda_source(program, sizes)
-    module, folder = _load_driver(program, source, {**functions, "CACHE": cache})
+    module, folder = load_driver(program.game, list(_function_names(program).values()), source, {**functions, "CACHE": cache})
     return module, folder, kernels
 
 

@@ -76,7 +76,7 @@ def choose_threads(config: Config) -> int:
 
 
 def _memory_path() -> Path:
-    from ludus.sim.compile import cache_root
+    from ludus.sim.driver_cache import cache_root
 
     return cache_root().parent / "threads.json"
 
