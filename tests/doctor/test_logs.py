@@ -33,6 +33,7 @@ SICK = {
     "sb3/later_sick_blind.csv": ["entropy_stuck", "return_flat"],
     "sb3/later_sick_dqn_rate.csv": ["return_falls"],
     "sb3/later_sick_value.csv": ["return_flat"],
+    "sb3/later_sick_dqn_always_random.csv": ["only_exploring", "return_flat"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_forgets": ["updates_too_large"],
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
@@ -48,6 +49,7 @@ SICK = {
 WARNED = {
     "ludus/sick_hasty": "episodes_too_short",
     "ludus/sick_shifting": "game_changed",
+    "sb3/later_sick_blinded_late.csv": "game_changed",
     "ludus/sick_one_sided": "one_sided",
     "ludus/sick_forgets": "forgetting",
     "ludus/sick_learning_rate": "dead_units",

@@ -15,6 +15,8 @@ NEVER = 1e-4
 SATURATED = 0.9
 SPENT_EARLY = 0.05
 """Share of the run. A tenth is a usual choice; half of that is hardly one."""
+MOSTLY_RANDOM = 0.5
+"""Share of random actions above which a return hardly shows the policy."""
 TINY_STD = 0.02
 """Of actions in [-1, 1]: a hundredth of the range tells no action from its neighbour."""
 
@@ -109,6 +111,33 @@ def exploration_spent(log: Log) -> Iterator[Finding]:
         )
 
 
+def only_exploring(log: Log) -> Iterator[Finding]:
+    """Most actions are random to the end of the log, so the return is that of random play, whatever was learnt.
+
+    The schedule is made for a much longer run, counts in another unit, or is never advanced.
+
+    Let epsilon fall within the first third of the run, down to a few percent; or evaluate without random actions.
+    """
+    for role in log.roles():
+        curve = log.of(role, "epsilon")
+        if curve is None or len(curve) < 12 or not of_role(log, role).flat:
+            continue
+        first, last = float(curve.values[0]), float(np.median(tail(curve.values, 0.2)))
+        if last < MOSTLY_RANDOM:
+            continue
+        yield Finding(
+            check="only_exploring",
+            severity="critical" if last > 0.95 * first else "warning",
+            cause=f"{role} still acts at random: its return says nothing about what it has learnt",
+            evidence=f"epsilon {first:.3g} at the start, {last:.3g} at the end of {curve.last_step:,} steps",
+            confidence=0.85,
+            fix=f"let epsilon fall to 0.05 within {curve.last_step // 3:,} steps, or judge by evaluations without random actions",
+            overrides={"rainbow.epsilon_over": str(max(1, curve.last_step // 3))},
+            first_step=curve.first_step,
+            last_step=curve.last_step,
+        )
+
+
 def noise_collapsed(log: Log) -> Iterator[Finding]:
     """The deviation of a continuous policy is next to nothing, and the return has not risen.
 
@@ -137,4 +166,4 @@ def noise_collapsed(log: Log) -> Iterator[Finding]:
 
 FEWEST = 12
 
-CHECKS = (exploration_spent, noise_collapsed, actions_saturated, action_never_tried)
+CHECKS = (only_exploring, exploration_spent, noise_collapsed, actions_saturated, action_never_tried)

@@ -58,6 +58,12 @@ RUNS: dict[str, tuple[Any, str, int, dict[str, Any]]] = {
     "later_sick_blind": (PPO, "blind:CartPole-v1", 20_000, {**BIG, "seed": 3}),
     "later_sick_dqn_rate": (DQN, "CartPole-v1", 12_000, {"learning_rate": 1.0, "learning_starts": 500, "seed": 3}),
     "later_sick_value": (PPO, "CartPole-v1", 20_000, {**BIG, "vf_coef": 0.0, "gae_lambda": 0.0, "seed": 3}),
+    "later_sick_dqn_always_random": (
+        DQN, "CartPole-v1", 12_000,
+        {"learning_rate": 2.3e-3, "batch_size": 64, "learning_starts": 1000, "target_update_interval": 10, "train_freq": 256,
+         "gradient_steps": 128, "exploration_final_eps": 1.0, "seed": 32},
+    ),
+    "later_sick_blinded_late": (PPO, "late:CartPole-v1", 22_000, {**BIG, "seed": 30}),
     "healthy_ppo_cartpole_later": (PPO, "CartPole-v1", 25_000, {**BIG, "seed": 7, "learning_rate": 1e-3}),
     "healthy_a2c_acrobot_later": (A2C, "Acrobot-v1", 60_000, {"seed": 3}),
     "sick_ppo_one_batch_many_epochs": (PPO, "CartPole-v1", 25_000, {"n_steps": 64, "batch_size": 64, "n_epochs": 200, "learning_rate": 3e-3, "seed": 0}),
@@ -69,6 +75,16 @@ class Blind(gymnasium.ObservationWrapper):
 
     def observation(self, observation: Any) -> Any:
         return 0 * observation
+
+
+class BlindLater(gymnasium.ObservationWrapper):
+    """Observations that say nothing from the 14,000th on."""
+
+    seen = 0
+
+    def observation(self, observation: Any) -> Any:
+        self.seen += 1
+        return observation if self.seen < 14_000 else 0 * observation
 
 
 class Scaled(gymnasium.ObservationWrapper):
@@ -88,6 +104,8 @@ def make(name: str) -> gymnasium.Env:
         env = gymnasium.wrappers.TransformReward(env, lambda reward: reward if next(rewards) < 4_000 else float("nan"))
     if kind == "blind":
         env = Blind(env)
+    if kind == "late":
+        env = BlindLater(env)
     if kind == "scaled":
         env = Scaled(env)
     return env
