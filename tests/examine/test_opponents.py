@@ -35,6 +35,9 @@ FAULTS = {
         Fault("ludus.learn.rainbow:Role.see", 'self.flat("valid") & (self.flat("controller") == 0)', 'self.flat("valid")'),
         "what_bots_do_is_not_replayed", "valid rows",
     ),
+    "weights do not decay": (
+        Fault("ludus.learn.rainbow:Role.__init__", "weight_decay=c.weight_decay", "weight_decay=0.0"), "every_weight_is_moved_by_adamw", "optimizer",
+    ),
     "the target network has no noise": (
         Fault("ludus.learn.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"), "noise_explores_and_is_silent_in_play", "noisy weights",
     ),

@@ -21,7 +21,8 @@ LESSONS: dict[str, dict[str, Any]] = {
         iqn=False, dueling=False, double=False, average=0.0, max_grad_norm=0.0, target_every=1, target_tau=0.25, normalise=False, n_step=1,
         kappa=0.3,
     ),
-    "single": dict(double=False, dueling=False, target_every=1000, hidden=(8, 8), learning_rate="0.02 -> 0.01", gamma="0.8 -> 0.9"),
+    "single": dict(double=False, dueling=False, target_every=1000, hidden=(8, 8), learning_rate="0.02 -> 0.01", gamma="0.8 -> 0.9",
+                   weight_decay=3.0),
 }  # fmt: skip
 
 
