@@ -23,6 +23,7 @@ from ludus.examine.evidence import Diagnostics
 from ludus.league.league import League, mixes
 from ludus.learn.algorithm import make_algorithm
 from ludus.training import checkpoint, devices
+from ludus.training.best import score
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Window, device_clock
@@ -294,7 +295,7 @@ class Trainer:
         return keep
 
     def make_evaluation_batch(self, num_envs: int, filmed: bool = False) -> Any:
-        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, filmed=filmed)
+        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, validation=True, filmed=filmed)
 
     def make_like(self, num_envs: int) -> Any:
         """A batch of the game as it is trained on."""
@@ -302,36 +303,11 @@ class Trainer:
 
     def note_best(self, record: Mapping[str, Any]) -> bool:
         """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
-        name, value = self.score(record)
+        name, value = score(record, self.config.checkpoint.best_metric, self.batch.game.goal_metrics)
         if name is None or (self.progress.best and value < self.progress.best["value"]):
             return False
         self.progress.best = {"metric": name, "value": value, "step": self.progress.agent_steps}
         return True
-
-    def score(self, record: Mapping[str, Any]) -> tuple[str | None, float]:
-        """What decides about the best checkpoint: the chosen metric, or the mean of all goal metrics against strong bots."""
-        chosen = self.config.checkpoint.best_metric
-        names = [chosen] if chosen else self.default_metrics(record)
-        if not names:
-            return None, 0.0
-        if names[0] not in record:
-            raise LudusError(
-                f"checkpoint.best_metric={chosen} is not evaluated: there is {', '.join(n for n in record if n.startswith('eval/'))}"
-            )
-        goals = self.batch.game.goal_metrics
-        worse = {n for n in names if n.rsplit("/", 1)[-1] in goals and not goals[n.rsplit("/", 1)[-1]].higher_is_better}
-        value = sum(-record[n] if n in worse else record[n] for n in names) / len(names)
-        return (names[0] if len(names) == 1 else f"mean of {', '.join(names)}"), value
-
-    def default_metrics(self, record: Mapping[str, Any]) -> list[str]:
-        """Goal metrics against bots that are no mere random or still ones; else against those; else the game's first goal
-        metric wherever it was evaluated; else the first number."""
-        evaluated = [n for n in record if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy"))]
-        goals = [n for n in evaluated if n.rsplit("/", 1)[-1] in self.batch.game.goal_metrics]
-        # opponents that get better with the policy say nothing about it
-        others = [n for n in goals if not n.startswith(("eval/self", "eval/snapshots"))]
-        strong = [n for n in others if not n.startswith(("eval/bot:random", "eval/bot:still"))]
-        return strong or others or goals[:1] or evaluated[:1]
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
