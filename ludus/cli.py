@@ -48,6 +48,7 @@ Ludus trains agents to play games against each other, fast, and says why when th
 
 
 def main(argv: list[str] | None = None) -> None:
+    """Exits with 0; 1: it ran and the answer is no; 2: impossible, with one sentence about why; 130: interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         status = _run(arguments)

@@ -98,6 +98,7 @@ def bound(trainer: Trainer, seconds: float) -> Bound:
 
 
 def captured(work: Callable[[], None]) -> Callable[[], None]:
+    """The work as a CUDA graph: launched at once, as the trainer does it."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

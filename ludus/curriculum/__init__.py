@@ -1,1 +1,1 @@
-"""What changes during training: schedules."""
+"""What changes during training: schedules of single values, stages, and tasks chosen by learning progress."""

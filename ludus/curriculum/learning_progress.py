@@ -130,6 +130,7 @@ class TaskPool:
         return known[order[: int(self.config.evict_share * len(known))]].tolist()
 
     def replace(self, place: int, source: random.Random) -> None:
+        """A new task, about which nothing is known, in the place of an evicted one."""
         del self.place[self.number[place]]
         self.known -= self.count[place] > 0
         if self.count[place] >= SEEN:

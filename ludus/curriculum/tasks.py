@@ -77,6 +77,7 @@ class Tasks:
     # -- after each iteration ------------------------------------------------------------------------------------------
 
     def after_iteration(self, seed: int) -> dict[str, float]:
+        """Scores go to their tasks, the pool is reviewed, and envs that began an episode get the task of their next one."""
         source = random.Random(seed)
         results = self.batch.read_task_results()
         for env, row in np.argwhere(results[..., 0] > 0).tolist():

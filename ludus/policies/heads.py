@@ -147,6 +147,7 @@ class Distribution:
         return Actions(raw, pressed.to(torch.int8), torch.stack(picks, -1).to(torch.int32) if picks else none)
 
     def log_prob(self, actions: Actions) -> Tensor:
+        """Of all parts of an action together; a key that may not be pressed adds nothing."""
         total = self.mean.new_zeros(self.mean.shape[:-1])
         if self.space.continuous:
             z = (actions.raw - self.mean) * torch.exp(-self.log_std)

@@ -35,6 +35,7 @@ class Player:
 
     @torch.no_grad()
     def act(self) -> None:
+        """Writes the actions of its rows into the batch and keeps what it remembers; frozen, only where it is in charge."""
         rows = self.num_envs * self.count
         observation = self.mine("observation").reshape(1, rows, -1)
         mask = self.mine("action_mask").reshape(1, rows, -1) if self.policy.space.masked else None

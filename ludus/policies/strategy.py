@@ -106,6 +106,7 @@ class StrategyEncoder(nn.Module):
         )
 
     def recognise(self, history: Tensor) -> Strategy:
+        """The strategy vector of every row's history, and how much of it each of its steps makes up."""
         flat = history.flatten(0, 1).squeeze(2)
         there = flat[..., -1] > 0
         there[:, -1] = True  # now is always there

@@ -92,6 +92,7 @@ class Slot:
 
 
 def expand(observation: list[str | Each] | tuple[str | Each, ...], sizes: Mapping[str, int]) -> list[str]:
+    """The names of all observation entries: each("other", ["alive"], 2) is other0_alive, other1_alive."""
     names: list[str] = []
     for entry in observation:
         if isinstance(entry, Each):

@@ -120,6 +120,7 @@ measured_elsewhere: dict[str, Callable[[], float | None]] = {}
 
 
 def memory(device: str) -> dict[str, float]:
+    """Memory in use now, as metrics: of this process, of what plays outside it, and of the GPU."""
     from ludus.training.metrics import resident_mb
 
     out: dict[str, float] = {"memory/resident_mb": resident_mb()}

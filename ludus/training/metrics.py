@@ -183,6 +183,7 @@ class DeviceClock(Clock):
 
 
 def device_clock(device: str) -> Clock:
+    """A clock of phases. On CUDA it goes by events: a wall clock would only see how long launching the work takes."""
     if device != "cuda":
         return Clock()
     import torch

@@ -67,6 +67,7 @@ class Recorder:
         return {"best": order[-1], "worst": order[0], "random": random.Random(len(done)).choice(done)} if order else {}
 
     def save(self, path: Path, env: int, header: dict[str, Any]) -> None:
+        """One env's episode: what it needs to be played again, and `header`. The file appears complete, or not at all."""
         tensors = {name: np.stack([s[name] for s in self.steps[env]]) for name in PER_STEP}
         for name in self.keyframes[env][0]:
             stacked = np.stack([k[name] for k in self.keyframes[env]])
