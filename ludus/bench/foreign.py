@@ -7,6 +7,7 @@ disturbs none of them alone. Ludus chooses between worker processes and its own 
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ def measure(source: str, envs: int, seconds: float, against: str | None = None, 
         raise LudusError(f"unknown peer '{against}' of a foreign env: there is sb3")
     rates = dict.fromkeys(["ludus", *(PEERS if against else ())], 0.0)
     batch = ForeignBatch(source, envs, seed=seed)
-    for _ in range(rounds):
-        rates["ludus"] = max(rates["ludus"], _own_rate(batch, seconds / rounds))
-        for peer in rates.keys() & PEERS:
-            rates[peer] = max(rates[peer], _peer_rate(source, envs, seconds / rounds, peer))
+    with ExitStack() as stack:  # the peer's processes take longer to start than to measure: they wait from round to round
+        peers = {peer: stack.enter_context(closing(_peer(source, envs, peer))) for peer in PEERS if against}
+        for _ in range(rounds):
+            rates["ludus"] = max(rates["ludus"], _own_rate(batch, seconds / rounds))
+            for peer, vector in peers.items():
+                rates[peer] = max(rates[peer], _peer_rate(vector, envs, seconds / rounds))
     workers = len(batch.host.workers) if isinstance(batch.host, Processes) else 0
     own = rates.pop("ludus")
     return {
@@ -76,23 +79,23 @@ def _own_rate(batch: ForeignBatch, seconds: float) -> float:
     return batch.read_valid_steps() / elapsed
 
 
-def _peer_rate(source: str, envs: int, seconds: float, peer: str) -> float:
+def _peer(source: str, envs: int, peer: str) -> Any:
     try:
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
     except ImportError:
         raise LudusError("--against sb3 needs Stable-Baselines3: pip install stable-baselines3") from None
     if not source.startswith("gym:"):
         raise LudusError(f"Stable-Baselines3 steps Gymnasium envs, not {source}: leave --against out")
-    vector = (SubprocVecEnv if peer == "sb3_subproc" else DummyVecEnv)([lambda: make_env(source) for _ in range(envs)])
-    try:
-        vector.reset()
-        sets = [np.array([vector.action_space.sample() for _ in range(envs)]) for _ in range(ACTION_SETS)]
-        for i in range(WARM_UP):
-            vector.step(sets[i])
-        begin, i = time.perf_counter(), 0
-        while (elapsed := time.perf_counter() - begin) < seconds:
-            vector.step(sets[i % ACTION_SETS])
-            i += 1
-        return i * envs / elapsed
-    finally:
-        vector.close()
+    return (SubprocVecEnv if peer == "sb3_subproc" else DummyVecEnv)([lambda: make_env(source) for _ in range(envs)])
+
+
+def _peer_rate(vector: Any, envs: int, seconds: float) -> float:
+    vector.reset()
+    sets = [np.array([vector.action_space.sample() for _ in range(envs)]) for _ in range(ACTION_SETS)]
+    for i in range(WARM_UP):
+        vector.step(sets[i])
+    begin, i = time.perf_counter(), 0
+    while (elapsed := time.perf_counter() - begin) < seconds:
+        vector.step(sets[i % ACTION_SETS])
+        i += 1
+    return i * envs / elapsed
