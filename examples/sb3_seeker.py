@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO learns to seek, through the Gymnasium adapter: nothing of Ludus' own trainer is used.
 
     pip install stable-baselines3
-    python examples/sb3_seeker.py --steps 400000
+    python examples/sb3_seeker.py --steps 1000000
 
 Hiders move at random. PPO there has one Box of actions, so the adapter gives it one (box_action). The curve is the share of
 hiders that the seeker catches.
@@ -51,5 +51,5 @@ def main(steps: int, envs: int = 16, rounds: int = 10) -> list[float]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=400_000)
+    parser.add_argument("--steps", type=int, default=1_000_000)
     main(parser.parse_args().steps)
