@@ -20,7 +20,7 @@ class BenchEnv:
     """Measures how fast a game simulates: valid agent-steps per second, actions copied in and observations written."""
 
     game: str
-    """A game, game:preset, package.module:GAME, or gym:ID."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE or env:MODULE:FUNCTION."""
     device: str = "cpu"
     """cpu or cuda."""
     envs: int | None = None

@@ -32,5 +32,5 @@ def main(arguments: list[str]) -> int:
             "" if config.policy.memory == "none" else f" + {config.policy.memory}"
         )
         print(f"{name:<{width}}  {config.game}, {config.envs} envs, {network}, {budget}, {config.device}")
-    print("\nAlso: NAME:PRESET (ludus games), gym:ID, and module:function of your own.")
+    print("\nAlso: NAME:PRESET (ludus games), gym:ID, pettingzoo:MODULE, remote:PORT, and module:function of your own.")
     return 0

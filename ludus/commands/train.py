@@ -9,7 +9,10 @@ from typing import Any
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
 
-SUMMARY = "Trains a recipe: a name, NAME:PRESET, gym:ID, or module:function of your own that returns a Config."
+SUMMARY = (
+    "Trains a recipe: a name or NAME:PRESET; a module:function of your own that returns a Config or an env; an env of another library "
+    "(gym:ID, pettingzoo:MODULE); or one in a browser or an engine (remote:PORT)."
+)
 EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --learn.roles.runner.entropy 0.01"
 
 
