@@ -29,9 +29,13 @@ FEW = ("--train.threads", "1", "--eval.greedy", "False", "--eval.episodes", "32"
 
 
 def ludus(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """One thread: the clinic is a guest on the machine."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-m", "ludus", *arguments], capture_output=True, text=True, env=env)
+    """One thread on one core: the clinic is a guest on the machine, and envs that are spread over processes do not share what
+    makes them sick."""
+    core = max(os.sched_getaffinity(0))
+    return subprocess.run(
+        [sys.executable, "-m", "ludus", *arguments], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )  # fmt: skip
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
