@@ -20,6 +20,8 @@ MOSTLY_CLIPPED = 0.5
 SMALL_KL = 1e-3
 NO_KL = 1e-5
 """A hundredth of the smallest update that learns: the policy stands still."""
+CROWDING = 1000.0
+"""Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no part in a clipped norm."""
 EXPLAINS_NOTHING = 0.05
 WORSE_THAN_NOTHING = -0.5
 
@@ -74,11 +76,33 @@ def _rise_of_rate(log: Log, role: str) -> str:
     return f"; the learning rate rose from {first:.2g} to {highest:.2g}" if first > 0 and highest > 3 * first else ""
 
 
+def _value_error(log: Log, role: str) -> float:
+    """How far values are off, from their loss."""
+    loss = log.of(role, "value_loss")
+    return float(np.sqrt(max(0.0, np.median(loss.values)))) if loss is not None else 0.0
+
+
+def _why_frozen(log: Log, role: str) -> tuple[str, str, dict[str, str]]:
+    """What holds the policy, what to do, and as overrides."""
+    clip, error = log.of(role, "clip_fraction"), _value_error(log, role)
+    if clip is not None and float(np.median(clip.values)) > MOSTLY_CLIPPED:
+        return ": the clip range is too small", "--learn.clip 0.2", {"learn.clip": "0.2"}
+    if error > CROWDING:
+        why = f": rewards are so large that values, off by {error:.2g}, take all of the clipped gradient"
+        fix = f"divide rewards by {error:.1g}, or normalise returns (learn.normalise_values=true)"
+        return why, fix, {"learn.normalise_values": "true"}
+    return (
+        "",
+        "--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
+        {"learn.learning_rate": "3e-4"},
+    )
+
+
 def policy_frozen(log: Log) -> Iterator[Finding]:
     """The policy has not moved: KL stays at nothing and no row is ever clipped.
 
-    A learning rate that is far too small (or a schedule that has reached 0), advantages that are all zero, or a network whose
-    parameters are not in the optimizer.
+    A learning rate that is far too small (or a schedule that has reached 0), advantages that are all zero, a network whose
+    parameters are not in the optimizer, or rewards so large that the gradient of the values takes all that the clip leaves.
 
     Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the parameters that get gradients.
     """
@@ -90,19 +114,17 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
         if largest >= NO_KL or _certain(log, role):
             continue
         bad = of_role(log, role).flat or of_role(log, role).little
-        rate, clip = log.of(role, "lr"), log.of(role, "clip_fraction")
-        clipped = clip is not None and float(np.median(clip.values)) > MOSTLY_CLIPPED
+        rate = log.of(role, "lr")
+        why, fix, overrides = _why_frozen(log, role)
         yield Finding(
             check="policy_frozen",
             severity="critical" if bad else "warning",
-            cause=f"the policy of {role} does not move" + (": the clip range is too small" if clipped else ""),
+            cause=f"the policy of {role} does not move{why}",
             evidence=f"KL per update never above {largest:.2g} nats (usual: 0.005 to 0.03)"
             + (f"; learning rate {rate.values[0]:.2g} to {rate.values[-1]:.2g}" if rate is not None else ""),
             confidence=0.85 if bad else 0.6,
-            fix="--learn.clip 0.2"
-            if clipped
-            else "--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
-            overrides={"learn.clip": "0.2"} if clipped else {"learn.learning_rate": "3e-4"},
+            fix=fix,
+            overrides=overrides,
             first_step=kl.first_step,
             last_step=kl.last_step,
         )
