@@ -59,7 +59,16 @@ def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -
     evaluations: dict[str, Any] = {}
     printed: dict[str, Any] = {}  # by command: several numbers may be read from one evaluation
     for e in experiment.evaluations:
-        arguments = ["eval", str(folder), "--against", *e.against.split(), "--episodes", str(e.episodes), *e.options, "--json"]
+        arguments = [
+            "eval",
+            f"{folder}{e.checkpoint}",
+            "--against",
+            *e.against.split(),
+            "--episodes",
+            str(e.episodes),
+            *e.options,
+            "--json",
+        ]
         text = " ".join(["ludus", *arguments])
         if text not in printed:
             printed[text] = json.loads(ludus(*arguments, cores=cores))["metrics"]

@@ -13,6 +13,8 @@ class Evaluation:
     metric: str
     against: str = "self"
     """As for ludus eval; several with spaces between."""
+    checkpoint: str = ""
+    """Empty: the last one; @best: the one that evaluations during training chose, on neither these tracks nor those trained on."""
     episodes: int = 256
     options: tuple[str, ...] = ()
     bar: str = ""
@@ -45,7 +47,7 @@ _MEMORY = ("--policy.memory", "lstm", "--policy.hidden", "64", "--policy.memory-
 
 def _racing(metric: str, bar: str = "") -> Evaluation:
     name = metric.removeprefix("self/").replace("_better_than/bot:", " better than the ")
-    return Evaluation(name=name, metric=metric, against="self bot:driver", options=("--greedy",), bar=bar)
+    return Evaluation(name=name, metric=metric, against="self bot:driver", checkpoint="@best", options=("--greedy",), bar=bar)
 
 
 _RACING = (

@@ -228,7 +228,7 @@ def _check_declaration(game: Game) -> None:
     for role_name in game.bots:
         if role_name not in roles:
             raise RuleError(f"{here}: bots for the unknown role '{role_name}': {nearest(role_name, roles)}")
-    for preset, values in [*game.presets.items(), ("held_out", game.held_out)]:
+    for preset, values in [*game.presets.items(), ("held_out", game.held_out), ("validation", game.validation)]:
         known = [*game.sizes, *game.params, *(f"reward.{t}" for t in game.rewards)]
         for name in values:
             if name not in known:

@@ -266,6 +266,8 @@ class Game:
     presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     held_out: Mapping[str, float] = field(default_factory=dict)
     """Values that evaluation uses instead, so that it plays on what was not trained on (another range of terrain seeds …)."""
+    validation: Mapping[str, float] = field(default_factory=dict)
+    """The same for evaluations during training, which choose the best checkpoint: a third range (default: as held_out)."""
     check: Callable[[Mapping[str, int], Mapping[str, float]], None] | None = None
     """Refuses sizes and parameters that cannot work together, by raising LudusError with both numbers."""
     setup: Sequence[Phase] = ()

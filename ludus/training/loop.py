@@ -295,7 +295,7 @@ class Trainer:
         return keep
 
     def make_evaluation_batch(self, num_envs: int, filmed: bool = False) -> Any:
-        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, filmed=filmed)
+        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, validation=True, filmed=filmed)
 
     def make_like(self, num_envs: int) -> Any:
         """A batch of the game as it is trained on."""

@@ -27,9 +27,10 @@ def find_game(name: str) -> tuple[Game, str | None]:
 
 def make_batch(
     config: Config, num_envs: int, seed: int, *, stagger: bool = False, threads: int = 1, held_out: bool = False,
-    filmed: bool = False,
+    validation: bool = False, filmed: bool = False,
 ) -> Any:  # fmt: skip
-    """A batch for training, or for evaluation on what is not trained on. `filmed`: of envs from elsewhere, a few take pictures."""
+    """A batch for training, or for evaluation on what is not trained on; with `validation` on what only chooses checkpoints.
+    `filmed`: of envs from elsewhere, a few take pictures."""
     if is_foreign(config.game):
         from ludus.envs.foreign import ForeignBatch
         from ludus.envs.pictures import FILMED
@@ -49,7 +50,8 @@ def make_batch(
 
     game, preset = find_game(config.game)
     share = 1.0 if held_out else 0.0  # evaluation plays the game that a schedule ends with
-    overrides = {**values_at(config, share), **(game.held_out if held_out else {})}
+    unseen = (game.validation if validation else {}) or game.held_out
+    overrides = {**values_at(config, share), **(unseen if held_out else {})}
     return Batch(
         game, num_envs, device=config.device, seed=seed, overrides=overrides, preset=preset, threads=threads, stagger=stagger
     )

@@ -116,7 +116,7 @@ def test_a_curriculum_that_changes_the_recipe_rebuilds_once():
 
 def test_held_out_terrains_are_others():
     trained = Batch(GAME, 1, overrides=dict(terrains=16))["bank_ground"]
-    held_out = Batch(GAME, 1, overrides=dict(terrains=16, first_terrain=500_000))["bank_ground"]
+    held_out = Batch(GAME, 1, overrides=dict(terrains=16, **GAME.held_out))["bank_ground"]
     assert not {g.tobytes() for g in trained} & {g.tobytes() for g in held_out}
 
 

@@ -189,6 +189,7 @@ GAME = Game(
     ],
     bots=dict(seeker=[seeker], hider=[hider]),
     held_out=dict(first_terrain=500_000),
+    validation=dict(first_terrain=250_000),
     check=check,
     presets=dict(
         original=dict(seeker_speed=6.5, trees=6.0, boulders=0.0, walls=0.0),

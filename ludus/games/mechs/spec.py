@@ -176,6 +176,7 @@ GAME = Game(
     ],
     bots=dict(mech=[objective, hunter, defender]),
     held_out=dict(first_map=HELD_OUT),
+    validation=dict(first_map=HELD_OUT + 100_000),
     check=check,
     presets=dict(
         small=dict(per_team=2, world=32, max_steps=120),

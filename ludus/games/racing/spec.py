@@ -89,7 +89,8 @@ def declare(
         step=[car.drive, rules.follow, car.meet_wall, rules.judge, *see, rules.observe_car],
         reset=[rules.choose_track, car.line_up, rules.start_counting, *see, rules.observe_car],
         bots=dict(driver=[driver, full_gas]),
-        held_out=dict(first_track=500_000),
+        held_out=dict(first_track=500_000, tracks=256),
+        validation=dict(first_track=250_000),
         check=check,
         presets=dict(
             oval=dict(shape=track.OVAL, tracks=1, walls=0.0),
