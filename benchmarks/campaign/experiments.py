@@ -246,6 +246,22 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="Hearts per agent in 1,000 steps, one room, 6 agents",
         tags=("arena",),
     ),
+    "arena_small_altar3": Experiment(
+        recipe="arena_small",
+        options=("--train.total-seconds", "300", "--game.altar-batteries", "3"),
+        evaluations=(Evaluation(name="after 5 minutes", metric="hearts", episodes=64),),
+        claim="The same where a heart costs three batteries",
+        seeds=(0,),
+        tags=("arena",),
+    ),
+    "arena_small_hearts_only": Experiment(
+        recipe="arena_small",
+        options=("--train.total-seconds", "300", "--game.reward.ore", "0", "--game.reward.batteries", "0"),
+        evaluations=(Evaluation(name="after 5 minutes", metric="hearts", episodes=64),),
+        claim="The same where only hearts are rewarded",
+        seeds=(0,),
+        tags=("arena",),
+    ),
     "tasks_learning_progress": Experiment(
         recipe="arena_small",
         options=_HOPELESS,
@@ -308,7 +324,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "racing_gpu": Experiment(
         recipe="racing",
-        options=_GPU,
+        options=("--train.total-seconds", "400", "--eval.every-seconds", "50"),
         evaluations=_RACING,
         device="cuda",
         claim="Rainbow drives unseen tracks from the camera after seven minutes on an H200",
