@@ -10,7 +10,6 @@ from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig, resolve
 from ludus.learn.ppo import PPO
 from ludus.training.sources import make_batch
 
-
 pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 
 
