@@ -3,6 +3,7 @@
 import pytest
 
 from ludus.examine.selftest import core
+from ludus.league.matchmaking import SAMPLERS
 from tests.examine.faults import Fault, plant
 
 LEAGUE, PLAYER, EVALUATE = "ludus.league.league:League.", "ludus.policies.player:Player.", "ludus.training.evaluate:"
@@ -86,3 +87,9 @@ def test_a_planted_fault_is_found_and_its_part_named(name, monkeypatch):
     plant(monkeypatch, fault)
     (result,) = core.run(core.chosen([check]))
     assert not result.ok and result.part == part and result.finding.evidence
+
+
+def test_a_sampler_that_avoids_hard_opponents_is_found(monkeypatch):
+    monkeypatch.setitem(SAMPLERS, "hard", lambda win_rates: win_rates**2 + 1e-3)
+    (result,) = core.run(core.chosen(["opponents_are_drawn_as_asked"]))
+    assert not result.ok and result.part == "matchmaking"
