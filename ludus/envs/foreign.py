@@ -54,7 +54,7 @@ class ForeignBatch:
         if device != "cpu":
             raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
         self.source, self.num_envs, self.device, self.seed, self.longest = source, num_envs, device, seed, longest
-        self.filmed, self.seconds_per_step = min(filmed, num_envs), DEFAULT_STEP_SECONDS
+        self.filmed, self.can_draw, self.seconds_per_step = min(filmed, num_envs), False, DEFAULT_STEP_SECONDS
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
         self.host: Guests | Processes | RemoteHost
@@ -79,7 +79,8 @@ class ForeignBatch:
             if self.source not in _measured:
                 _measured[self.source] = step_seconds(self.source, self.layout, codecs, env)
             workers = choose_workers(_measured[self.source], self.num_envs)
-        self.filmed = self.filmed if can_film(self.source, env) else 0
+        self.can_draw = can_film(self.source, env)
+        self.filmed = self.filmed if self.can_draw else 0
         self.seconds_per_step = 1 / (pictures.frames_per_second(env) or 1 / DEFAULT_STEP_SECONDS)
         shapes = self.layout.shapes(self.num_envs, self.filmed)
         if workers:

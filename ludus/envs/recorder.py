@@ -16,7 +16,8 @@ from ludus.envs.foreign import ForeignBatch
 from ludus.envs.recording import ACTIONS, MOST_NAMES, MOST_OBSERVED, MOST_STEPS, Pictures, write
 from ludus.sim.episode import RANDOM
 
-NOT_DRAWN = "the env has no render mode rgb_array, or drawing had taken enough of the run's time already"
+CANNOT_DRAW = "the env has no render mode rgb_array"
+NOT_NOW = "drawing had taken enough of the run's time; the last evaluation has some"
 
 
 class Take:
@@ -142,10 +143,10 @@ class ForeignRecorder:
         if take.length > len(take.steps):
             notes.append(f"These are the first {len(take.steps):,} of {take.length:,} steps.")
         if take.pictures.every > 1:
-            notes.append(f"There is a picture of every {take.pictures.every} steps.")
+            notes.append(f"There is a picture of one step in {take.pictures.every}.")
         if not take.pictures.taken:
             fault = pictures.fault_of(self.batch.arrays, env) if env < self.batch.filmed else ""
-            why = f"render() failed with {fault}" if fault else NOT_DRAWN
+            why = f"render() failed with {fault}" if fault else NOT_NOW if self.batch.can_draw else CANNOT_DRAW
             notes.append(f"There are no pictures: {why}.")
         if not self.observes:
             notes.append("Its observations are too large to be kept.")

@@ -108,6 +108,8 @@ def test_filming_changes_nothing(tmp_path):
     found = saved(play(batch), tmp_path / "a.safetensors")
     assert found.steps == 10 and "render() failed with RuntimeError: the paint is dry" in found.header["note"]
     assert not ForeignBatch(ODD + "counter", 1, workers=0, filmed=1).filmed
+    found = saved(play(ForeignBatch(ODD + "Painter", 1, workers=0)), tmp_path / "b.safetensors")
+    assert "drawing had taken enough" in found.header["note"]
 
 
 def test_long_episodes_keep_pictures_of_every_part():
