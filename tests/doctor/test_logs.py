@@ -1,4 +1,4 @@
-"""The doctor on logs of real runs: ours and Stable-Baselines3's (make_sb3.py and make_ludus.py beside them say how they were made)."""
+"""The doctor on logs of real runs: ours, Stable-Baselines3's and others (make_*.py beside them say how they were made)."""
 
 import csv
 import json
@@ -13,7 +13,7 @@ from ludus.doctor.watch import examine
 from ludus.errors import LudusError
 
 LOGS = Path(__file__).parent / "logs"
-HEALTHY = sorted([*LOGS.glob("sb3/healthy*.csv"), *LOGS.glob("ludus/healthy*")])
+HEALTHY = sorted([*LOGS.glob("sb3/healthy*.csv"), *LOGS.glob("ludus/healthy*"), *LOGS.glob("others/healthy*")])
 
 # log → the checks that must be critical, the first of which must come first
 SICK = {
@@ -34,6 +34,8 @@ SICK = {
     "sb3/later_sick_dqn_rate.csv": ["return_falls"],
     "sb3/later_sick_value.csv": ["return_flat"],
     "sb3/later_sick_dqn_always_random.csv": ["only_exploring", "return_flat"],
+    "others/sick_cleanrl_dqn_target_never.tfevents": ["values_see_one_step", "return_flat"],
+    "others/sick_rllib_old_reward_scale.json": ["policy_frozen"],
     "ludus/sick_near_pays": ["return_without_goal"],
     "ludus/sick_forgets": ["updates_too_large"],
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
@@ -50,6 +52,7 @@ WARNED = {
     "ludus/sick_hasty": "episodes_too_short",
     "ludus/sick_shifting": "game_changed",
     "sb3/later_sick_blinded_late.csv": "game_changed",
+    "others/sick_rllib_new_entropy.json": "entropy_stuck",
     "ludus/sick_one_sided": "one_sided",
     "ludus/sick_forgets": "forgetting",
     "ludus/sick_learning_rate": "dead_units",

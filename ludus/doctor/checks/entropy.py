@@ -13,6 +13,8 @@ from ludus.doctor.statistics import head, medians, tail
 
 STILL_RANDOM = 0.97
 """Share of the first entropy. A policy that learns anything is below 0.95 after a few updates that matter."""
+HARDLY_LESS = 0.98
+"""Beside a return that has risen, though it has not doubled: worth a word."""
 AS_RANDOM_AS_EVER = 0.99
 DECIDED = 0.05
 """Share of the first entropy below which hardly an action is tried any more."""
@@ -45,13 +47,15 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
             continue
         first, last = float(np.median(head(curve.values))), float(np.median(tail(curve.values, 0.3)))
         judged = of_role(log, role)
-        limit = STILL_RANDOM if judged.flat else AS_RANDOM_AS_EVER if _modest(judged) else 2.0
-        if first < CERTAIN or last < limit * max(first, float(np.median(curve.values))):
+        limit = STILL_RANDOM if judged.flat else HARDLY_LESS if _modest(judged) else 2.0
+        share = last / max(first, float(np.median(curve.values)), CERTAIN)
+        if first < CERTAIN or share < limit:
             continue
         coefficient = log.config.get("learn.entropy")
+        stuck = judged.flat or (judged.little and share >= AS_RANDOM_AS_EVER)
         yield Finding(
             check="entropy_stuck",
-            severity="critical" if judged.flat or judged.little else "warning",
+            severity="critical" if stuck else "warning",
             cause=f"the policy of {role} stays as random as it began",
             evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has hardly risen",
             confidence=0.75,
