@@ -28,7 +28,7 @@ class Player:
         self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
         self.state = policy.initial_state(self.num_envs * self.count)
         self.frames = Frames(policy.seen, self.num_envs * self.count, self.state.device)
-        self.output: Any = None  # of the last decision for all its rows
+        self.output: Any = None  # of the last decision for all its rows, on the CPU
 
     def mine(self, name: str) -> torch.Tensor:
         return self.batch.tensor(name)[self.envs, self.agents]
@@ -45,7 +45,9 @@ class Player:
         if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
             self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts, seen)
             return
-        self.output = output = self.policy(observation, self.state, starts, mask, seen)
+        output = self.policy(observation, self.state, starts, mask, seen)
+        if not observation.is_cuda:  # what a CUDA graph computes is not to be held on to
+            self.output = output
         self.state.copy_(output.state)
         for name, values in self._chosen(output):
             target = self.mine(name)[..., : values.shape[-1]]  # other roles may have more such actions
