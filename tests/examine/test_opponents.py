@@ -22,6 +22,21 @@ FAULTS = {
         Fault(LEAGUE + "block", "slice(slot * size, (slot + 1) * size)", "slice(0, self.batch.num_envs)"),
         "each_env_meets_one_snapshot", "league",
     ),
+    "no snapshot is taken": (
+        Fault(LEAGUE + "after_iteration", ">= every", "< 0"), "snapshots_come_in_time_and_slots_change_between_episodes", "league",
+    ),
+    "slots never close": (
+        Fault(LEAGUE + "renew", "if self.slots[k].open:", "if not self.slots[k].open:"),
+        "snapshots_come_in_time_and_slots_change_between_episodes", "league",
+    ),
+    "opponents change within an episode": (
+        Fault(LEAGUE + "renew", "if not in_use[self.block(k)].any():", "if True:"),
+        "snapshots_come_in_time_and_slots_change_between_episodes", "league",
+    ),
+    "spreads are not limited": (
+        Fault("ludus.policies.heads:Distribution.__init__", "log_std.clamp(*LOG_STD_LIMITS) if log_std", "log_std if log_std"),
+        "a_policy_starts_as_configured", "initial policy",
+    ),
     "win rates of another role": (
         Fault(LEAGUE + "choose", 'f"{role} {self.name(step)}"', 'f"right {self.name(step)}"'), "opponents_are_drawn_as_asked", "matchmaking",
     ),

@@ -220,10 +220,10 @@ def value_units_go_there_and_back(s: Session) -> None:
 
 @part("initial policy", "ludus/policies/policy.py")
 def a_policy_starts_as_configured(s: Session) -> None:
-    """A new policy acts nearly at random around the configured means, spreads and keys, does not hear quiet inputs, and keeps
-    what its memory holds."""
+    """A new policy acts nearly at random around the configured means, spreads (within limits) and keys, does not hear quiet
+    inputs, and keeps what its memory holds."""
     from ludus.config import PolicyConfig
-    from ludus.policies.heads import ActionSpace
+    from ludus.policies.heads import ActionSpace, Distribution
     from ludus.policies.memory import LSTM
     from ludus.policies.policy import Policy
 
@@ -239,6 +239,9 @@ def a_policy_starts_as_configured(s: Session) -> None:
     close("means", output.distribution.mean[0].mean(0), [1.0, 0.0], 0.1)
     close("keys", output.distribution.key_logits.mean(), -1.0, 0.1)
     close("choices", output.distribution.choice_log_probs[0].exp().mean((0, 1)), [1 / 3] * 3, 0.05)
+    for wild, limited in ((9.0, 2.0), (-9.0, -5.0)):
+        spread = Distribution(space, torch.zeros(space.num_parameters), torch.full((2,), wild), None).log_std
+        close(f"a spread of exp({wild:g})", spread, [limited] * 2)
     seen[..., 1:] = 7.0
     close("values with other quiet inputs", policy(seen, policy.initial_state(200), starts).value, output.value, 1e-5)
     close("biases of a new memory: input, forget, output, cell", LSTM(3, 2).bias, [0, 0, 1, 1, 0, 0, 0, 0])

@@ -76,6 +76,31 @@ def each_env_meets_one_snapshot(s: Session) -> None:
         same(f"snapshots of {role} in each env", met, np.ones(ENVS))
 
 
+@part("league", LEAGUE)
+def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None:
+    """A snapshot is taken when it is due. A slot whose turn it is closes, stays as it is while an env still plays against it, and
+    is filled and opened anew afterwards."""
+    from ludus.sim.episode import FROZEN
+
+    league, random = league_of(s), np.random.default_rng(0)
+    league.config.league.renew_every = 2
+    for steps, expected in ((LATER - 1, [0]), (LATER, [0, LATER])):
+        league.after_iteration(1, steps, random)
+        holds(f"at {steps} agent-steps there are snapshots of {league.pool.steps}", league.pool.steps == expected)
+    controller, block = league.batch.arrays["controller"], league.block(1)
+    controller[...] = 0
+    controller[block.start, 0] = FROZEN
+    told = []
+    for iteration in (2, 3):  # its turn; then not
+        league.renew(iteration, random)
+        told.append(league.slots[1].open)
+    holds("a slot is not closed in its turn, or changed while an env plays against it", told == [False, False])
+    controller[...] = 0
+    league.renew(5, random)
+    is_open = np.asarray(league.batch.numpy("slot_open"))[block].all()
+    holds("a slot is not opened anew once nobody plays against it", league.slots[1].open and is_open)
+
+
 @part("matchmaking", MATCHMAKING)
 def opponents_are_drawn_as_asked(s: Session) -> None:
     """`hard` draws those that win, `even` those of equal strength, `latest` the last, `uniform` all alike."""
@@ -177,5 +202,5 @@ def evaluation_plays_what_is_held_out(s: Session) -> None:
 
 CHECKS = (
     opponents_are_drawn_as_asked, snapshots_are_copies_that_stay_as_they_were, each_env_meets_one_snapshot,
-    opponents_remember_their_own_episode, what_bots_do_is_not_replayed, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
+    snapshots_come_in_time_and_slots_change_between_episodes, opponents_remember_their_own_episode, what_bots_do_is_not_replayed, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
 )  # fmt: skip
