@@ -60,6 +60,7 @@ WARNED = {
     "ludus/sick_memory": "memory_unused",
     "ludus/sick_untried": "action_never_tried",
     "ludus/sick_strategy": "attention_uniform",
+    "ludus/sick_swings": "return_swings",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).parent / "ludus"
 BULKY = ("action/", "eval/self", "eval/bot:still")
+LONG, LESS = 200, ("speed/", "memory/", "eval/", "progress/e", "progress/i", "progress/u", "progress/s")
 CART, PURSUIT, BROKEN = "gym:CartPole-v1", "pursuit", "gym:tests.doctor.logs.broken"
 
 CHOICES = [CART, "--train.total-agent-steps", "16000", "--learn.rollout", "32", "--policy.hidden", "32", "--eval.episodes", "4"]
@@ -103,7 +104,10 @@ def keep(run: Path, name: str) -> None:
                 for k, v in row.items()
                 if k.endswith("/saturated")
                 or (name in WITH_ACTIONS and k.startswith("action/"))
-                or not (k.startswith(BULKY) or k.endswith(("/update_ratio", "_greedy", "/win_rate")))
+                or not (
+                    k.startswith(BULKY + (LESS if len(rows) > LONG else ()))
+                    or k.endswith(("/update_ratio", "_greedy", "/win_rate"))
+                )
             }
             for row in rows
         ]
