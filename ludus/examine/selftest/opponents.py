@@ -28,7 +28,8 @@ def league_of(s: Session) -> Any:
     config = s.ppo_config(dict(MEMORY), dict(bptt=4))
     config.league = LeagueConfig(mix="self 10, pool 90", slots=SLOTS, snapshot_every=LATER, sampler="hard")
     ppo = s.make_ppo(config)
-    league = League(SimpleNamespace(path=s.folder()), ppo.batch, ppo.policies, config)
+    run: Any = SimpleNamespace(path=s.folder())  # all that a pool asks of a run
+    league = League(run, ppo.batch, ppo.policies, config)
     league.begin()
     return league
 
