@@ -59,7 +59,9 @@ def _mend(log: Log, role: str, worse: bool) -> str:
         return "the log has no loss of any kind: see whether updates are made at all (a warm-up longer than the run?)"
     if worse:
         return "look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
-    return "see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller"
+    return (
+        "see the other findings for the cause; without one: audit the reward, then try the learning rate 10x larger and smaller"
+    )
 
 
 def return_falls(log: Log) -> Iterator[Finding]:
