@@ -3,9 +3,9 @@
 import pytest
 
 from ludus.examine.selftest import core
-from tests.examine.faults import Fault, plant
+from tests.examine.faults import PPO, ROLE, Fault, plant
 
-SEE, LOSS = "ludus.learn.ppo:Role.see", "ludus.learn.ppo:PPO.loss_terms"
+SEE, LOSS = ROLE + "see", PPO + "PPO.loss_terms"
 FAULTS = {
     "own keys instead of the opponent's": (Fault(SEE, ".flip(1)", ""), "stores_the_keys_that_the_opponent_pressed"),
     "guesses and keys swapped": (
