@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn, optim
 
 from ludus.config import Config
 from ludus.policies.heads import action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
+from ludus.training.graphs import Graphs
 
 Timed = Callable[[str], AbstractContextManager[Any]]
 """`with timed(phase):` measures a phase of the iteration: act, simulate, learn …"""
@@ -64,6 +66,36 @@ class Algorithm(Protocol):
 
     def carried(self) -> dict[str, Tensor]:
         """What the next iteration needs of the last one, as the tensors that hold it."""
+
+
+class Learner:
+    """What algorithms share: roles, frozen opponents, and parts of an iteration that are graphs on CUDA."""
+
+    def __init__(self, batch: Any, config: Config, make_role: Callable[[str, slice, Any, Config], Any]) -> None:
+        self.batch, self.config = batch, config
+        self.roles: dict[str, Any] = {s.role: make_role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.policies = {name: role.policy for name, role in self.roles.items()}
+        self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
+        self.on_gpu = config.device == "cuda"
+        self.graphs = Graphs(self.tensors) if self.on_gpu else None
+
+    def tensors(self) -> list[Tensor]:
+        """What trying an iteration out would change: simulator, memory, policies, optimizers."""
+        memories = [t for opponent in self.opponents for t in (opponent.state, *opponent.frames.kept.values())]
+        return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
+
+    def run(self, name: str, function: Callable[[], None]) -> None:
+        """Runs a part of the iteration; on CUDA as a graph."""
+        if self.graphs is None:
+            function()
+        else:
+            self.graphs.run(name, function)
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates inside a graph."""
+        if self.config.train.dtype == "bfloat16":
+            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
+        return nullcontext()
 
 
 def make_algorithm(batch: Any, config: Config) -> Algorithm:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,12 +24,10 @@ from torch import Tensor, nn
 from ludus.config import Config, RainbowConfig
 from ludus.curriculum.schedules import parse
 from ludus.learn.actions import action_metrics
-from ludus.learn.algorithm import Evidence, Timed, make_policy
+from ludus.learn.algorithm import Evidence, Learner, Timed, make_policy
 from ludus.learn.feasible import feasible_values
 from ludus.learn.replay import GOES_ON, Replay, Sample
-from ludus.policies.player import Player
 from ludus.policies.q_policy import NoisyLinear, QPolicy, move
-from ludus.training.graphs import Graphs
 
 SAMPLE = 512  # rows for diagnostics
 SAVED_BYTES = 256_000_000  # a larger replay is no part of checkpoints
@@ -182,36 +179,16 @@ class Role:
         return int((done + 1) * self.updates_per_iteration) - int(done * self.updates_per_iteration) if self.warm else 0
 
 
-class Rainbow:
+class Rainbow(Learner):
     """Plays with the batch and learns from what it replays, one iteration at a time."""
 
+    roles: dict[str, Role]
+
     def __init__(self, batch: Any, config: Config) -> None:
-        self.batch, self.config, self.c = batch, config, config.rainbow
-        self.roles = {s.role: Role(s.role, s.agents, batch, config) for s in batch.layout.seats}
-        self.policies = {name: role.policy for name, role in self.roles.items()}
+        super().__init__(batch, config, Role)
+        self.c = config.rainbow
         self.feasible = {name: feasible_values(batch, name, max(parse(self.c.gamma).values)) for name in self.roles}
         self.rollout_steps = self.c.rollout
-        self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
-        self.on_gpu = config.device == "cuda"
-        self.graphs = Graphs(self.tensors) if self.on_gpu else None
-
-    def tensors(self) -> list[Tensor]:
-        """What trying an iteration out would change."""
-        memories = [opponent.state for opponent in self.opponents]
-        return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
-
-    def run(self, name: str, function: Callable[[], None]) -> None:
-        """Runs a part of the iteration; on CUDA as a graph."""
-        if self.graphs is None:
-            function()
-        else:
-            self.graphs.run(name, function)
-
-    def precision(self) -> contextlib.AbstractContextManager:
-        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates inside a graph."""
-        if self.config.train.dtype == "bfloat16":
-            return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
-        return contextlib.nullcontext()
 
     # -- what the trainer asks for -------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import torch
 
 from ludus.config import Config
 from ludus.errors import LudusError
-from ludus.learn.ppo import RoleRollout
 from ludus.learn.replay import Replay
+from ludus.learn.rollout import RoleRollout
 from ludus.policies.heads import action_space
 from ludus.policies.policy import Policy
 from ludus.training.sources import is_foreign, layout_of

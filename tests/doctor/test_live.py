@@ -140,6 +140,10 @@ def test_looking_costs_little_of_the_time(monkeypatch):
 def test_a_crowded_machine_is_no_illness():
     """Seven other programs on the only core of a healthy run, one after the other: a twelfth of the speed at the end."""
     (seen,) = [f for f in examine(read_log(LUDUS / "healthy_crowded")) if f.check == "slowing_down"]
-    assert seen.severity == "info" and "other work on the machine" in seen.evidence and "processor time still does 67%" in seen.evidence
+    assert (
+        seen.severity == "info"
+        and "other work on the machine" in seen.evidence
+        and "processor time still does 67%" in seen.evidence
+    )
     (leak,) = [f for f in examine(read_log(LUDUS / "sick_leak")) if f.check == "slowing_down"]
     assert leak.severity == "critical" and "'simulate'" in leak.cause

@@ -58,7 +58,7 @@ def plant(monkeypatch: Any, fault: Fault) -> None:
     put(monkeypatch, fault.place, names[name])
 
 
-IMPORTERS = ("learn.ppo", "learn.rainbow", "policies.q_policy", "policies.policy", "training.loop")
+IMPORTERS = ("learn.ppo", "learn.role", "learn.rainbow", "policies.q_policy", "policies.policy", "training.loop")
 
 
 # -- the ten that every hand-written learner has had: as wrappers, which outlive a change of the code they spoil -----------
@@ -124,7 +124,7 @@ def dead_in_the_loss(original):
     return see
 
 
-ADVANTAGES, ROLE = "ludus.learn.advantage:generalised_advantages", "ludus.learn.ppo:Role."
+ADVANTAGES, ROLE = "ludus.learn.advantage:generalised_advantages", "ludus.learn.role:Role."
 
 # name → (place, wrapper, checks that are concerned, the part that must be named first)
 ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
@@ -188,21 +188,21 @@ OTHERS: tuple[Fault, ...] = (
     Fault(ADVANTAGES, "gae_lambda * goes_on", "goes_on"),
     Fault("ludus.learn.advantage:standardise", "torch.where(mask, (x - mean) / (std + 1e-8), 0.0)", "(x - mean) / (std + 1e-8)"),
     Fault("ludus.learn.advantage:standardise", "(x - mean) / (std", "x / (std"),
-    Fault(PPO + "Role.set_schedules", "self.gamma.fill_(parse(c.gamma)(share))", "self.gamma.fill_(1.0)"),
-    Fault(PPO + "Role.set_schedules", "parse(c.learning_rate)(share)", "parse(c.learning_rate)(0.0)"),
-    Fault(PPO + "Role.set_schedules", "self.clip.fill_(parse(c.clip)(share))", "self.clip.fill_(10.0)"),
-    Fault(PPO + "Role.act", "torch.tanh(r.raw[t])", "r.raw[t].clamp(-1, 1)"),
-    Fault(PPO + "Role.act", "self.state.copy_(state)", "pass"),
-    Fault(PPO + "Role.act", "= log_prob[0], value[0]", "= log_prob[0], self.policy.normal_value(value[0])"),
-    Fault(PPO + "Role.act", "self.state, r.starts[t : t + 1], mask, seen", "self.state, r.starts[t : t + 1], None, seen"),
-    Fault(PPO + "Role.see", 'self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))', "self.start.zero_()"),
-    Fault(PPO + "Role.see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', 'r.valid[t] = self.flat("valid")'),
-    Fault(PPO + "Role.see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', "r.valid[t] = True"),
-    Fault(PPO + "Role.see", "self.config.reward_scale", "1.0"),
-    Fault(PPO + "Role.see", 'torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])',
+    Fault(ROLE + "set_schedules", "self.gamma.fill_(parse(c.gamma)(share))", "self.gamma.fill_(1.0)"),
+    Fault(ROLE + "set_schedules", "parse(c.learning_rate)(share)", "parse(c.learning_rate)(0.0)"),
+    Fault(ROLE + "set_schedules", "self.clip.fill_(parse(c.clip)(share))", "self.clip.fill_(10.0)"),
+    Fault(ROLE + "act", "torch.tanh(r.raw[t])", "r.raw[t].clamp(-1, 1)"),
+    Fault(ROLE + "act", "self.state.copy_(state)", "pass"),
+    Fault(ROLE + "act", "= log_prob[0], value[0]", "= log_prob[0], self.policy.normal_value(value[0])"),
+    Fault(ROLE + "act", "self.state, r.starts[t : t + 1], mask, seen", "self.state, r.starts[t : t + 1], None, seen"),
+    Fault(ROLE + "see", 'self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))', "self.start.zero_()"),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', 'r.valid[t] = self.flat("valid")'),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', "r.valid[t] = True"),
+    Fault(ROLE + "see", "self.config.reward_scale", "1.0"),
+    Fault(ROLE + "see", 'torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])',
           'torch.mul(self.flat("reward").clamp(-1, 1), self.config.reward_scale, out=r.reward[t])'),
-    Fault(PPO + "Role.see", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
-    Fault(PPO + "Role.look_ahead", "r.value[last] = self.policy.real_value(output.value[0])", "r.value[last] = 0.0"),
+    Fault(ROLE + "see", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
+    Fault(ROLE + "look_ahead", "r.value[last] = self.policy.real_value(output.value[0])", "r.value[last] = 0.0"),
     Fault(PPO + "PPO.set_targets", "torch.add(r.advantage, r.value[:-1], out=r.target)", "torch.add(r.advantage, r.value[1:], out=r.target)"),
     Fault(PPO + "PPO.prepare", "role.policy.update_value_norm(r.target, r.valid)", "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valid.reshape(-1))"),
     Fault(PPO + "PPO.finish", "r.valid.flatten()", "torch.ones_like(r.valid).flatten()"),
@@ -227,8 +227,8 @@ OTHERS: tuple[Fault, ...] = (
     Fault(PPO + "PPO.shuffled", "torch.randperm(len(useful))", "torch.arange(len(useful))"),
     Fault(PPO + "PPO.shuffled", "yield from (o for o in order.tensor_split(parts) if len(o))", "yield from (o for o in order.tensor_split(parts)[:1] * parts)"),
     Fault(PPO + "PPO.learn_role", "float(role.pass_kl) > c.target_kl", "False"),
-    Fault(PPO + "RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
-    Fault(PPO + "RoleRollout.stacks", "(age.unsqueeze(-1) >= back)", "(age.unsqueeze(-1) >= -1)"),
+    Fault("ludus.learn.rollout:RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
+    Fault("ludus.learn.rollout:RoleRollout.stacks", "(age.unsqueeze(-1) >= back)", "(age.unsqueeze(-1) >= -1)"),
     Fault(POLICY + "Policy.forward", "if self.normalise_observation:", "if self.normalise_observation and self.training:"),
     Fault(POLICY + "Policy.forward", "value, new_state = self.value_head(critic_features)", "value, new_state = self.value_head(features)"),
     Fault(POLICY + "Policy.update_value_norm", "self.value_head.weight.mul_(old_std / std)", "pass"),
@@ -288,6 +288,6 @@ OTHERS: tuple[Fault, ...] = (
     Fault("ludus.policies.encoders:Frames.push", "torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())", "kept[:, 1:].clone()"),
     Fault("ludus.policies.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
     Fault("ludus.policies.q_policy:QNetwork.features", "self.norm.train(learning)", "self.norm.train(True)"),
-    Fault(PPO + "Role.carried", '{"state": self.state, "start": self.start}', '{"start": self.start}'),
+    Fault(ROLE + "carried", '{"state": self.state, "start": self.start}', '{"start": self.start}'),
     Fault("ludus.policies.strategy:StrategyEncoder.recognise", "+ self.positions", "+ 0 * self.embed.weight.detach().sum()"),
 )  # fmt: skip

@@ -82,7 +82,7 @@ FAULTS = {
         Fault("ludus.learn.ppo:PPO.one_pass", '/ c.minibatches', ''), "the_divergence_of_a_pass_is_a_mean", "target_kl",
     ),
     "the entropy's weight is that of the start": (
-        Fault("ludus.learn.ppo:Role.set_schedules", "parse(c.entropy)(share)", "parse(c.entropy)(0.0)"), "schedules_are_followed", "schedules",
+        Fault("ludus.learn.role:Role.set_schedules", "parse(c.entropy)(share)", "parse(c.entropy)(0.0)"), "schedules_are_followed", "schedules",
     ),
     "the forget bias is on another gate": (
         Fault("ludus.policies.memory:LSTM.__init__", "self.bias[size : 2 * size] = 1.0", "self.bias[:size] = 1.0"),

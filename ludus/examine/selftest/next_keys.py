@@ -65,6 +65,7 @@ def _teach(s: Session, weight: float) -> KeyLesson:
     algorithm.collect(nothing)
     r = role.rollout
     rows = {n: getattr(r, n).detach().cpu().clone() for n in ("observation", "valid", "starts", "opponent_keys")}
+    assert role.policy.strategy is not None
     before = copy.deepcopy((role.policy.strategy, role.key_predictor))
     metrics = algorithm.learn(SHARE)
     named = dict(role.policy.named_parameters())

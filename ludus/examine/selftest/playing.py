@@ -13,7 +13,7 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import ENVS, LESSONS, ROLLOUT, RoleLesson, Session
 from ludus.examine.selftest.truth import Truth, happened
 
-PPO = "ludus/learn/ppo.py"
+PPO, ROLE = "ludus/learn/ppo.py", "ludus/learn/role.py"
 OTHERS = {"left": (0, 1), "right": (1, 3)}
 
 
@@ -56,7 +56,7 @@ def each(session: Session) -> list[tuple[str, str, RoleLesson, Truth]]:
     return [(name, role, mine, truth_of(session, name)) for name in LESSONS for role, mine in session.lesson(name).roles.items()]
 
 
-@part("observations", PPO)
+@part("observations", ROLE)
 def stores_what_was_seen(s: Session) -> None:
     """Row t of a rollout holds what the game showed at step t; the last row what the bootstrap value is asked of."""
     for _, role, mine, truth in each(s):
@@ -65,7 +65,7 @@ def stores_what_was_seen(s: Session) -> None:
         holds(f"the padding of {role}'s observations is not zero", not bool(seen[..., 7:].any()))
 
 
-@part("actions", PPO)
+@part("actions", ROLE)
 def actions_reach_the_game(s: Session) -> None:
     """The game receives, and shows as done last, the actions that row t stores; continuous ones squashed by tanh."""
     for _, role, mine, truth in each(s):
@@ -73,7 +73,7 @@ def actions_reach_the_game(s: Session) -> None:
         close(f"actions of {role} as the game received them", shown, told, 2e-3)
 
 
-@part("masks", PPO)
+@part("masks", ROLE)
 def forbidden_actions_are_not_taken(s: Session) -> None:
     """Masks are those of the same step, and what they forbid is never done."""
     for _, role, mine, truth in each(s):
@@ -86,7 +86,7 @@ def forbidden_actions_are_not_taken(s: Session) -> None:
         )
 
 
-@part("rewards", PPO)
+@part("rewards", ROLE)
 def stores_the_reward_of_each_step(s: Session) -> None:
     """Row t holds the reward that its action earned, times reward_scale, and nothing is clipped."""
     for name, role, mine, truth in each(s):
@@ -95,7 +95,7 @@ def stores_the_reward_of_each_step(s: Session) -> None:
         close(f"rewards of {role}", torch.where(bots(role), 0.0, joined(mine, "reward").double()), scale * earned)
 
 
-@part("episode ends", PPO)
+@part("episode ends", ROLE)
 def stores_episode_ends_where_they_are(s: Session) -> None:
     """The row whose action ends the episode is marked, as terminated (no future) or truncated (cut off), and no other row."""
     for _, role, mine, truth in each(s):
@@ -103,7 +103,7 @@ def stores_episode_ends_where_they_are(s: Session) -> None:
         same(f"truncated rows of {role}", joined(mine, "truncated"), rows(truth.truncated, role)[:-1])
 
 
-@part("valid rows", PPO)
+@part("valid rows", ROLE)
 def knows_which_rows_count(s: Session) -> None:
     """Reset rows, the dead, the idle and rows of bots are not valid; all others are. Idle rows are known as such."""
     for _, role, mine, truth in each(s):
@@ -111,7 +111,7 @@ def knows_which_rows_count(s: Session) -> None:
         same(f"idle rows of {role}", joined(mine, "idle"), rows(truth.idle, role)[:-1])
 
 
-@part("episode starts", PPO)
+@part("episode starts", ROLE)
 def knows_where_episodes_start(s: Session) -> None:
     """The first observation of every episode is marked as its start: memories begin anew there and nowhere else."""
     for _, role, mine, truth in each(s):

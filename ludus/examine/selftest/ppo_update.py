@@ -103,7 +103,7 @@ def every_parameter_is_moved_by_adam(s: Session) -> None:
             close(f"movement of {n} of {role} ({name}), over the largest", (got - before) / far, (value - before) / far, 0.05)
 
 
-@part("schedules", PPO)
+@part("schedules", "ludus/learn/role.py")
 def schedules_are_followed(s: Session) -> None:
     """Learning rates of actor and critic, discount, clip and the entropy's weight are what their schedules say at this share of
     the budget."""

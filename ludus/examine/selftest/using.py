@@ -42,7 +42,7 @@ def greedy(space: Any, head: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Te
     return torch.tanh(head[..., 0]), press, torch.where(mask[..., 1:4], head[..., 2:5], -torch.inf).argmax(-1)
 
 
-@part("pictures", "ludus/learn/ppo.py")
+@part("pictures", "ludus/learn/rollout.py")
 def pictures_are_stacked_within_episodes(s: Session) -> None:
     """PPO acts on, and learns from, the last frames of the same episode, black before its start, also across rollouts; and the
     log-probability is that of a policy that sees them."""
