@@ -19,6 +19,10 @@ from ludus.config import Config, flatten
 from ludus.errors import LudusError
 
 
+BUSY = 0.75
+"""Share of the cores that others use from which on threads cannot be judged."""
+
+
 def require(device: str) -> None:
     """A device that is asked for and absent is an error, never a silent fall-back."""
     if device == "cuda":
@@ -53,7 +57,8 @@ def cores() -> int:
 def choose_threads(config: Config) -> int:
     """1 or all cores, whichever runs simulate-act-learn faster together. Measured once per machine and kind of run.
 
-    The choice is remembered, because results are bit-exact only for equal thread counts.
+    The choice is remembered, because results are bit-exact only for equal thread counts; but not one that was made while other
+    programs had the cores.
     """
     from ludus.training.sources import is_foreign
 
@@ -66,7 +71,10 @@ def choose_threads(config: Config) -> int:
     except (OSError, json.JSONDecodeError):
         table = {}
     if key not in table:
+        busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
         table[key] = min((1, cores()), key=lambda n: _time(config, n))
+        if busy:
+            return int(table[key])
         try:
             remembered.parent.mkdir(parents=True, exist_ok=True)
             remembered.write_text(json.dumps(table))

@@ -1,0 +1,47 @@
+"""How many threads: measured once, remembered where nothing else had the cores."""
+
+import json
+import os
+
+import pytest
+
+from ludus.config import Config
+from ludus.training import devices
+
+SECONDS = {1: 2.0, 4: 1.0}
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """Four idle cores on which four threads are twice as fast; the thread counts that were timed."""
+    timed = []
+    monkeypatch.setattr(devices, "cores", lambda: 4)
+    monkeypatch.setattr(devices, "_memory_path", lambda: tmp_path / "cache" / "threads.json")
+    monkeypatch.setattr(devices, "_time", lambda config, n: timed.append(n) or SECONDS[n])
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.0, 0.0))
+    return timed
+
+
+def test_the_choice_is_measured_once(measured):
+    assert [devices.choose_threads(Config(game="pursuit")) for _ in range(2)] == [4, 4]
+    assert sorted(measured) == [1, 4]
+    assert devices.choose_threads(Config(game="pursuit", envs=7)) == 4  # another kind of run
+    assert len(measured) == 4
+
+
+def test_a_choice_made_beside_other_programs_is_not_remembered(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.5, 0.0, 0.0))
+    assert devices.choose_threads(Config(game="pursuit")) == 4
+    assert not (tmp_path / "cache" / "threads.json").exists()
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.0, 0.0))
+    devices.choose_threads(Config(game="pursuit"))
+    assert list(json.loads((tmp_path / "cache" / "threads.json").read_text()).values()) == [4]
+    assert len(measured) == 4
+
+
+def test_one_thread_where_there_is_no_choice(measured, monkeypatch):
+    assert devices.choose_threads(Config(game="pursuit", device="cuda")) == 1
+    assert devices.choose_threads(Config(game="gym:CartPole-v1")) == 1
+    monkeypatch.setattr(devices, "cores", lambda: 1)
+    assert devices.choose_threads(Config(game="pursuit")) == 1
+    assert not measured
