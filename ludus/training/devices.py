@@ -18,7 +18,6 @@ from pathlib import Path
 from ludus.config import Config, flatten
 from ludus.errors import LudusError
 
-
 BUSY = 0.75
 """Share of the cores that others use from which on threads cannot be judged."""
 
