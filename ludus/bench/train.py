@@ -18,7 +18,6 @@ from torch import nn
 
 from ludus.bench import limits
 from ludus.bench.bare_rainbow import BareRainbow
-from ludus.bench.turns import wait_for_turn
 from ludus.config import Config
 from ludus.learn.ppo import PPO
 from ludus.learn.rainbow import Rainbow
@@ -29,12 +28,13 @@ from ludus.training.loop import Trainer
 from ludus.training.start import create
 
 
-def measure(config: Config, seconds: float) -> dict[str, Any]:
-    """Valid agent-steps per second of the trainer as users run it (logging included, evaluation not), and time by phase."""
+def measure(config: Config, seconds: float, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Valid agent-steps per second of the trainer as users run it (logging included, evaluation not), and time by phase.
+    `ready` is called after the first iteration, when everything is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         trainer = create(Path(folder) / "bench", config, {})
         _iterate(trainer)
-        wait_for_turn()
+        ready()
         begin, steps = time.perf_counter(), trainer.progress.agent_steps
         phases: dict[str, float] = {}
         iterations = 0

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import IO
 
-_held: list[IO[str]] = []
 
+class Turn:
+    """A benchmark's turn: it begins with `wait`, once no other measures, and ends with the `with` block."""
 
-def wait_for_turn() -> None:
-    """Returns once no other benchmark measures; the turn is over when this process ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on Windows: there, start one at a time
-        return
-    if _held:
-        return
-    from ludus.sim.driver_cache import cache_root
+    def __init__(self) -> None:
+        self._file: IO[str] | None = None
 
-    cache_root().mkdir(parents=True, exist_ok=True)
-    file = (cache_root() / "bench.lock").open("w")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    _held.append(file)
+    def __enter__(self) -> Turn:
+        return self
+
+    def wait(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # no such locks on Windows: there, start one at a time
+            return
+        from ludus.sim.driver_cache import cache_root
+
+        cache_root().mkdir(parents=True, exist_ok=True)
+        self._file = (cache_root() / "bench.lock").open("w")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._file is not None:
+            self._file.close()  # which lets go of the lock

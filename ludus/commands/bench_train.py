@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ludus.errors import LudusError
+
+if TYPE_CHECKING:
+    from ludus.config import Config
 
 SUMMARY = "Measures training speed, beside a bare torch loop doing the same arithmetic, and beside other libraries."
 EXAMPLE = "ludus bench train --recipe pursuit --against sb3 --json"
@@ -32,6 +36,23 @@ def main(arguments: list[str]) -> int:
         raise LudusError(f"--seconds {own.seconds} measures nothing: use more than 0")
     recipe = load_recipe(own.recipe)
     config, _, options = parse_config(recipe, rest, "bench train", EXAMPLE, SUMMARY)
+    if config.train.total_seconds is None:
+        config.train.total_agent_steps = max(config.train.total_agent_steps or 0, 10**9)
+    if options.run or options.init_from:
+        raise LudusError("bench train keeps no run: leave --run and --init-from out")
+    from ludus.bench.turns import Turn
+
+    with Turn() as turn:
+        result = {"recipe": own.recipe, **_measured(config, own.seconds, own.against, turn.wait)}
+    if options.json:
+        print(json.dumps(result))
+    else:
+        _print(result)
+    return 0
+
+
+def _measured(config: Config, seconds: float, against: str | None, wait: Callable[[], None]) -> dict[str, Any]:
+    """The trainer, its bound and its peers, once `wait` returns."""
     import torch
 
     from ludus.bench import limits
@@ -39,42 +60,32 @@ def main(arguments: list[str]) -> int:
     from ludus.training import devices
     from ludus.training.start import prepare
 
-    if config.train.total_seconds is None:
-        config.train.total_agent_steps = max(config.train.total_agent_steps or 0, 10**9)
-    if options.run or options.init_from:
-        raise LudusError("bench train keeps no run: leave --run and --init-from out")
     config, _ = prepare(config)
-    ours = measure(config, own.seconds)
+    ours = measure(config, seconds, wait)
     memory = devices.memory(config.device)
     if config.device == "cuda":  # acting and simulating are one graph there
-        share = simulating(ours["trainer"], own.seconds) / ours["seconds"]
+        share = simulating(ours["trainer"], seconds) / ours["seconds"]
         ours["phases"] |= {"simulate": share, "act": ours["phases"].pop("rollout") - share}
-    limit = bound(ours["trainer"], own.seconds)
-    asked = limits.shares(limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype)))
+    limit = bound(ours["trainer"], seconds)
     result: dict[str, Any] = {
-        "recipe": own.recipe,
         "device": config.device,
         "dtype": config.train.dtype,
         "threads": config.train.threads,
         "agent_steps_per_s": ours["agent_steps_per_s"],
         "phases": ours["phases"],
         "bound": {"agent_steps_per_s": limit.agent_steps_per_s, "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s},
-        "limits": asked,
+        "limits": limits.shares(limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype))),
         "memory": memory,
         "peers": {},
         "ratio": {},
     }
-    if own.against:
+    if against:
         from ludus.bench import peers
 
-        found = peers.measure(own.against, config, own.seconds)
+        found = peers.measure(against, config, seconds)
         result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in found.items()}
         result["ratio"] = {name: ours["agent_steps_per_s"] / rate for name, rate in found.items()}
-    if options.json:
-        print(json.dumps(result))
-    else:
-        _print(result)
-    return 0
+    return result
 
 
 def _print(result: dict[str, Any]) -> None:
