@@ -35,7 +35,7 @@ class Experiment:
 PROBES = "gym:ludus.examine.probes:"
 
 
-def _balance(bar: str) -> tuple[Evaluation, ...]:
+def _returns(bar: str) -> tuple[Evaluation, ...]:
     return (
         Evaluation(name="sampled", metric="return", episodes=100, bar=bar),
         Evaluation(name="greedy", metric="return", episodes=100, options=("--greedy",)),
@@ -85,21 +85,21 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cartpole": Experiment(
         recipe="gym:CartPole-v1",
         options=("--train.total-agent-steps", "100000"),
-        evaluations=_balance(">= 500"),
+        evaluations=_returns(">= 500"),
         claim="CartPole-v1 solved within 100k steps",
         tags=("known",),
     ),
     "cartpole_blind_lstm": Experiment(
         recipe=PROBES + "CartPoleBlind-v0",
         options=("--train.total-agent-steps", "100000", *_MEMORY),
-        evaluations=_balance(">= 450"),
+        evaluations=_returns(">= 450"),
         claim="CartPole without velocities needs memory: LSTM",
         tags=("known",),
     ),
     "cartpole_blind_none": Experiment(
         recipe=PROBES + "CartPoleBlind-v0",
         options=("--train.total-agent-steps", "100000"),
-        evaluations=_balance("< 100"),
+        evaluations=_returns("< 100"),
         claim="CartPole without velocities needs memory: none",
         tags=("known",),
     ),
@@ -115,7 +115,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "acrobot": Experiment(
         recipe="gym:Acrobot-v1",
         options=("--train.total-agent-steps", "150000"),
-        evaluations=_balance(">= -85"),
+        evaluations=_returns(">= -85"),
         claim="Acrobot-v1 within 150k steps",
         tags=("known",),
     ),
@@ -125,21 +125,21 @@ EXPERIMENTS: dict[str, Experiment] = {
             "--train.total-agent-steps", "1000000", "--learn.gamma", "0.999", "--learn.gae-lambda", "0.98", "--envs", "16",
             "--learn.rollout", "512", "--learn.minibatches", "32", "--learn.epochs", "4", "--learn.entropy", "0.01", "--learn.learning-rate", "6e-4 -> 0",
         ),
-        evaluations=_balance(">= 200"),
+        evaluations=_returns(">= 200"),
         claim="LunarLander-v3 within 1M steps",
         tags=("known",),
     ),
     "pendulum": Experiment(
         recipe="gym:Pendulum-v1",
         options=("--train.total-agent-steps", "200000", "--train.threads", "1"),
-        evaluations=_balance(">= -250"),
+        evaluations=_returns(">= -250"),
         claim="Pendulum-v1 swings up within 200k steps (random: -1,220)",
         tags=("others",),
     ),
     "taxi": Experiment(
         recipe="gym:Taxi-v4",
         options=("--train.total-agent-steps", "200000", "--learn.entropy", "0.01", "--train.threads", "1"),
-        evaluations=_balance(">= 6"),
+        evaluations=_returns(">= 6"),
         claim="Taxi-v4, a discrete observation, within 200k steps (random: -193; the best possible: about 8)",
         tags=("others",),
     ),
@@ -168,7 +168,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cartpole_rainbow": Experiment(
         recipe="gym:CartPole-v1",
         options=("--algorithm", "rainbow", "--train.total-agent-steps", "100000"),
-        evaluations=_balance(">= 500"),
+        evaluations=_returns(">= 500"),
         claim="CartPole-v1 by Rainbow within 100k steps",
         tags=("rainbow",),
     ),
@@ -178,7 +178,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "--algorithm", "rainbow", "--train.total-agent-steps", "1000000", "--envs", "16", "--rainbow.replay", "100000",
             "--rainbow.replay-ratio", "8", "--rainbow.epsilon-over", "100000", "--policy.normalise-observation", "False",
         ),
-        evaluations=(Evaluation(name="sampled", metric="return", episodes=100), Evaluation(name="greedy", metric="return", episodes=100, options=("--greedy",))),
+        evaluations=_returns(""),
         claim="MinAtar's Breakout after 1 M steps",
         tags=("rainbow",),
     ),

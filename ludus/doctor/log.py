@@ -25,6 +25,7 @@ STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
+LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")  # of a role: what only updates write
 FEW_ROWS = 12
 """What most checks want before they speak: a start, an end and some noise to measure."""
 

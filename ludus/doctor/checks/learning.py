@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Log
+from ludus.doctor.log import LEARNERS, Log
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import windows
 
@@ -20,8 +20,6 @@ HALF = 0.5
 """Share of what was gained that is lost again."""
 SWINGS = 4
 """Falls by half of the range, each made good again: fewer happen to healthy runs."""
-LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
-"""What a log has once updates are made."""
 
 
 def return_flat(log: Log) -> Iterator[Finding]:

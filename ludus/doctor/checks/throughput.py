@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ludus.doctor.checks.learning import LEARNERS
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import SECONDS, STEPS, Curve, Log
+from ludus.doctor.log import LEARNERS, SECONDS, STEPS, Curve, Log
 from ludus.doctor.statistics import medians, tail
 
 FEWEST_ROWS = 20
