@@ -40,11 +40,9 @@ class Trunk(nn.Module):
         self.memory: NoMemory | LSTM = LSTM(inputs, config.memory_size) if config.memory == "lstm" else NoMemory()
         self.outputs = config.memory_size if config.memory == "lstm" else inputs
 
-    @property
-    def first_weight(self) -> Tensor:
-        """The weights [units, inputs] that meet the observation."""
-        layer = self.encoder[0] if len(self.encoder) else self.memory
-        return next(layer.parameters())
+    def first_weight(self, head: nn.Module) -> Tensor:
+        """The weights [units, inputs] that meet the observation: those of the head where there is no layer before it."""
+        return next(p for layer in (*self.encoder, self.memory, head) for p in layer.parameters())
 
     def forward(
         self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor, vector: Tensor | None = None
@@ -89,13 +87,13 @@ class Policy(nn.Module):
         self.value_norm = RunningNorm(1, limit=float("inf"))
         self.actor = Trunk(self.inputs, config, self.seen)
         self.critic = Trunk(self.inputs, config, self.seen) if config.separate_value else None
-        quiet = [i for i, name in enumerate(entries) if name.startswith(config.quiet_inputs)] if config.quiet_inputs else []
-        with torch.no_grad():
-            for trunk in filter(None, (self.actor, self.critic)):
-                trunk.first_weight[:, quiet] = 0.0
         features = self.actor.outputs
         self.action_head = orthogonal(nn.Linear(features, aligned(space.num_parameters)), 0.01)
         self.value_head = orthogonal(nn.Linear(features, aligned(1)), 1.0)
+        quiet = [i for i, name in enumerate(entries) if name.startswith(config.quiet_inputs)] if config.quiet_inputs else []
+        with torch.no_grad():
+            for trunk, head in ((self.actor, self.action_head), (self.critic or self.actor, self.value_head)):
+                trunk.first_weight(head)[:, quiet] = 0.0
         start = torch.tensor([config.initial_log_std_of.get(n, config.initial_log_std) for n in space.continuous_names])
         self.log_std = nn.Parameter(
             start.float() if len(start) else torch.full((space.continuous,), float(config.initial_log_std))

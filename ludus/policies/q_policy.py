@@ -148,7 +148,8 @@ class QPolicy(nn.Module):
         self.online = QNetwork(self.inputs, space.choices[0], policy, rainbow, self.seen)
         quiet = [i for i, name in enumerate(entries) if name.startswith(policy.quiet_inputs)] if policy.quiet_inputs else []
         with torch.no_grad():
-            self.online.actor.first_weight[:, quiet] = 0.0
+            for stream in filter(None, (self.online.advantage, self.online.value)):
+                self.online.actor.first_weight(stream)[:, quiet] = 0.0
         self.averaged = copy.deepcopy(self.online).requires_grad_(False) if rainbow.average else None
 
     def initial_state(self, rows: int) -> Tensor:

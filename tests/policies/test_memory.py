@@ -1,12 +1,14 @@
 """Memory: the cell against torch's, resets, normalisers."""
 
+import pytest
 import torch
 
-from ludus.config import PolicyConfig
+from ludus.config import PolicyConfig, RainbowConfig
 from ludus.policies.heads import ActionSpace
 from ludus.policies.memory import LSTM
 from ludus.policies.normalise import RunningNorm
 from ludus.policies.policy import Policy
+from ludus.policies.q_policy import QPolicy
 
 
 def test_the_cell_and_its_gradients_are_torchs_lstm():
@@ -85,12 +87,22 @@ def test_moving_value_statistics_keep_real_values():
     assert torch.allclose(policy.real_value(policy.normal_value(target)), target, atol=1e-3)
 
 
-def test_quiet_inputs_are_not_heard_at_the_start():
-    policy = Policy(["speed", "ray0", "ray1"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,), quiet_inputs=("ray",)))
-    start = policy.initial_state(2)
+@pytest.mark.parametrize("hidden", [(8,), ()], ids=["layers", "no layers"])
+@pytest.mark.parametrize("kind", ["plain", "one trunk", "lstm", "values"])
+def test_quiet_inputs_are_not_heard_at_the_start(kind, hidden):
+    """Without layers and memory the observation meets the heads themselves."""
+    memory = "lstm" if kind == "lstm" else "none"
+    config = PolicyConfig(hidden=hidden, memory=memory, memory_size=4, separate_value=kind != "one trunk", quiet_inputs=("ray",))
+    entries = ["speed", "ray0", "ray1"]
+    if kind == "values":
+        policy = QPolicy(entries, ActionSpace(0, 0, (2,)), config, RainbowConfig(stream=8, cosines=4))
+    else:
+        policy = Policy(entries, ActionSpace(0, 0, (2,)), config)
 
-    def value(observation):
-        return policy(torch.tensor([observation] * 2).unsqueeze(0), start, torch.zeros(1, 2, dtype=torch.bool)).value
+    def told(observation):
+        seen = torch.tensor([observation] * 2).unsqueeze(0)
+        output = policy(seen, policy.initial_state(2), torch.zeros(1, 2, dtype=torch.bool))
+        return output.value if kind == "values" else torch.cat([output.value, output.distribution.choice_log_probs[0][..., 0]])
 
-    assert torch.equal(value([0.5, 0.0, 0.0]), value([0.5, 1.0, -1.0]))
-    assert not torch.equal(value([0.5, 0.0, 0.0]), value([0.1, 0.0, 0.0]))
+    assert torch.equal(told([0.5, 0.0, 0.0]), told([0.5, 1.0, -1.0]))
+    assert not torch.isclose(told([0.5, 0.0, 0.0]), told([0.1, 0.0, 0.0]), rtol=1e-6).any()
