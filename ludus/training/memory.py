@@ -6,6 +6,8 @@ import torch
 
 from ludus.config import Config
 from ludus.errors import LudusError
+from ludus.league.league import mixes
+from ludus.league.lineups import parse_mix
 from ludus.learn.replay import Replay
 from ludus.learn.rollout import RoleRollout
 from ludus.policies.heads import action_space
@@ -16,19 +18,27 @@ SPARE = 0.8  # networks, activations of a minibatch, captured graphs and other p
 
 
 def bytes_per_env(config: Config) -> int:
-    """State and arrays of the simulator, and with PPO the rollouts of every role."""
+    return sum(parts_per_env(config).values())
+
+
+def parts_per_env(config: Config) -> dict[str, int]:
+    """Bytes of `state` (state and arrays of the simulator) and, with PPO, of every role's `rollout` and of the `memory` that
+    policies carry from step to step: those that learn, and past opponents where the league has any."""
     layout, _ = layout_of(config)
-    total = layout.bytes_per_env() if not is_foreign(config.game) else 0
+    parts = {"state": layout.bytes_per_env() if not is_foreign(config.game) else 0}
     if config.algorithm != "ppo":
-        return total
+        return parts
     learn = config.learn
+    players = 2 if any("pool" in parse_mix(mix) for mix in mixes(config)) else 1  # an env meets the snapshot of one slot
+    parts |= {"rollout": 0, "memory": 0}
     for seats in layout.seats:
         space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
         policy = Policy(layout.observation, space, config.policy, layout.seen)
         masked = layout.sizes["num_masked"] if space.masked else 0
         rows = seats.count * seats.teams
-        total += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, "meta").nbytes
-    return total
+        parts["rollout"] += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, "meta").nbytes
+        parts["memory"] += players * policy.initial_state(rows).nbytes
+    return parts
 
 
 def replay_bytes(config: Config) -> int:

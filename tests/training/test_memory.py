@@ -9,7 +9,7 @@ from ludus.config import resolve
 from ludus.errors import LudusError
 from ludus.learn.ppo import PPO
 from ludus.recipes import load_recipe
-from ludus.training.memory import SPARE, bytes_per_env, check_memory, replay_bytes
+from ludus.training.memory import SPARE, bytes_per_env, check_memory, parts_per_env, replay_bytes
 from ludus.training.sources import make_batch
 
 
@@ -61,4 +61,22 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
     check_memory(config)
     config.rainbow.replay += config.envs
     with pytest.raises(LudusError):
+        check_memory(config)
+
+
+def test_what_recurrent_policies_remember_counts_for_learners_and_past_opponents():
+    parts = parts_per_env(recipe("mechs_2v2"))
+    hidden_and_cell = 2 * 128 * 4
+    assert parts["memory"] == 2 * 4 * hidden_and_cell  # four mechs, played by the policy or by a snapshot
+    alone = recipe("mechs_2v2")
+    alone.league.mix = "self 100"
+    assert parts_per_env(alone)["memory"] == 4 * hidden_and_cell
+
+
+def test_4096_envs_of_ten_against_ten_fit_a_gpu_of_8_gb(monkeypatch):
+    config = recipe("mechs", envs=4096)
+    free(monkeypatch, 8_000_000_000)
+    check_memory(config)
+    config.envs = 16_384
+    with pytest.raises(LudusError, match=r"16,384 envs of mechs need 10\.7 GB"):
         check_memory(config)
