@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ludus.policies.heads import squash_correction
+from ludus.sim.game import Phase
 
 
 class Fault(NamedTuple):
@@ -51,6 +52,7 @@ def plant(monkeypatch: Any, fault: Fault) -> None:
     module, owner, name = owner_of(fault.place)
     raw = inspect.getattr_static(owner, name)
     function = raw.fget if isinstance(raw, property) else raw.__func__ if isinstance(raw, staticmethod) else raw
+    function = function.function if isinstance(function, Phase) else function
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
     assert source.count(fault.old) >= 1, f"{fault.place} has no '{fault.old}'"
     names: dict[str, Any] = {}

@@ -16,7 +16,9 @@ from ludus.errors import LudusError
 from ludus.examine.selftest.scene import Session
 
 # Causes before symptoms: single formulas, then what is stored while playing, then updates, then use, then whole learning.
-FAMILIES = ("formulas", "playing", "ppo_update", "next_keys", "replay", "rainbow_update", "using", "opponents", "learning")
+FAMILIES = (
+    "formulas", "playing", "ppo_update", "next_keys", "replay", "rainbow_update", "using", "outcomes", "opponents", "learning",
+)  # fmt: skip
 
 
 class Wrong(Exception):

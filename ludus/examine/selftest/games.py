@@ -123,6 +123,14 @@ def duel(
     pressed_down[env, agent] = float32(action_down[env, agent])
 
 
+@phase(lanes="agents", writes="outcome")
+def settle(env, agent, terminated, truncated, outcome):
+    """The first agent draws in env 0, wins in env 1, loses in env 2 and so on; the second the other way round."""
+    if terminated[env] or truncated[env]:
+        first = (env + 1) % 3 - 1
+        outcome[env, agent] = first if agent == 0 else -first
+
+
 DUEL = Game(
     name="duel",
     summary="for the selftest: two against each other, each sees the keys that the other has just pressed",
@@ -134,6 +142,6 @@ DUEL = Game(
     action=dict(up=Binary(), down=Binary()),
     rewards=dict(work=Term("goal", WEIGHT, most="10 * max_steps", least="-10 * max_steps")),
     goal_metrics=dict(work=Goal("the last step")),
-    step=[end, duel],
+    step=[end, settle, duel],
     reset=[duel],
 )
