@@ -30,7 +30,7 @@ show the sums. Exit status 1 if the verdict is critical. This page is made by `p
 
 ```toml
 [episode]
-max_steps = 240             # required
+max_steps = 240             # required: decisions of one agent in an episode
 gamma = 0.99
 reward_clip = 0.0           # the learner cuts rewards to plus or minus this; 0: it does not
 num_agents = 1

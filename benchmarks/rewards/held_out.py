@@ -19,6 +19,7 @@ ROUNDS: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "round_2": ("the same, after mending", (20, 20, 0, 0)),
     "round_3": ("environments with their real numbers; sick ones in few words", (15, 15, 1, 2)),
     "round_4": ("both, after mending", (10, 10, 2, 0)),
+    "round_5": ("by another author, the first half of them before reading the rules", (15, 15, 2, 0)),
 }
 
 TEXT = """## Held out
@@ -44,8 +45,12 @@ What the misses taught, and what was done:
   was too mild.
 - `tag_runner` (still critical, and wrong): what it is punished for is the reverse of its goal, and keeping still does not avoid it.
   The file has no key that says so.
+- `pistonball` (critical): a difference of potentials that says how often it is paid is worth that many times its value; without
+  `max_times` the value is still that of the whole way.
+- `unity_soccer` (still critical): told in physics steps, of which every fifth is a decision, so that the discount seems to see a
+  fifth as far as it does. `max_steps` means decisions.
 
-All rounds have the same author, who read the rules after the first round. A round of another author may score lower.
+The first four rounds have one author, who read the rules after the first.
 """
 
 

@@ -47,7 +47,8 @@ class Ledger:
         if term.cycles and not term.potential_based:
             return min(limit, self.steps // max(term.cycle_steps or BACK_AND_FORTH, term.respawns_after, 1))
         if term.kind in ("per_step", "shaping"):
-            return 1 if term.potential_based else min(limit, self.steps)
+            whole = term.potential_based and not term.max_times  # the value is that of the whole way, from worst to best
+            return 1 if whole and not (term.goal and term.kind == "per_step") else min(limit, self.steps)
         if term.respawns_after:
             return min(limit, 1 + (self.steps - 1) // term.respawns_after)
         if term.max_times is None:

@@ -10,10 +10,10 @@ from ludus.doctor.ledger import Ledger
 from ludus.doctor.rewards import parse_reward
 
 ROWS = [row for name in ROUNDS for row in rows(name)]
-STILL_WRONG = {"ms_pacman_clipped", "tag_runner"}
+STILL_WRONG = {"ms_pacman_clipped", "tag_runner", "unity_soccer"}
 
 
-def test_all_but_the_two_that_the_page_admits_are_right():
+def test_all_but_those_that_the_page_admits_are_right():
     assert {row["name"] for row in ROWS if not row["right"]} == STILL_WRONG
 
 
@@ -58,3 +58,13 @@ def test_a_clip_matters_by_what_stands_beside_the_goal_after_it(penalty, severit
         reward_clip=1.0,
     )
     assert checks(described)["clip_cuts_the_goal"] == severity
+
+
+@pytest.mark.parametrize(("kind", "max_times", "goal", "most"), [
+    ("shaping", None, False, 2), ("shaping", 50, False, 100), ("shaping", None, True, 2), ("per_step", None, True, 200), ("per_step", 0, False, 2),
+])  # fmt: skip
+def test_a_potential_is_worth_its_whole_way(kind, max_times, goal, most):
+    """Its value is that of the whole way, unless it is said how often it is paid, or is the goal, step by step."""
+    term = {"name": "closer", "kind": kind, "value": 2.0, "potential_based": True, "goal": goal}
+    described = reward(term if max_times is None else {**term, "max_times": max_times})
+    assert Ledger(described).most(described.term("closer")) == most
