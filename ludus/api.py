@@ -250,6 +250,7 @@ def evaluate(
     on: str | None = None,
     seed: int | None = None,
     greedy: bool = False,
+    silence: bool = False,
 ) -> dict[str, Any]:
     """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`.
 
@@ -257,7 +258,11 @@ def evaluate(
     With several opponents metrics are named OPPONENT/METRIC, and those of bots, snapshots and older_snapshots (the older half
     of the pool) also count together. Where nobody opposes, a bot plays the same worlds in the policy's place: with `self` and
     bots, self/GOAL_better_than/BOT is the share of episodes in which the policy did better.
+    `silence`: everything is played once more in the same worlds by policies that hear no messages (opponents still hear theirs):
+    silenced/METRIC, and heard_minus_silenced/METRIC for what messages are worth.
     """
+    from ludus.examine.interventions import silenced
+    from ludus.intervals import difference
     from ludus.league.lineups import sides
     from ludus.league.rivals import Rivals, together
     from ludus.training.devices import set_threads
@@ -280,26 +285,37 @@ def evaluate(
     if on is not None:
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
     wanted = (against,) if isinstance(against, str) else tuple(against)
+    quiet = silenced(policies, layout, config) if silence else {}
     rivals = Rivals(run).find(wanted, first.layout, first.controllers)
     single = len(rivals) == 1 and wanted == (rivals[0].name,)
-    values: dict[str, np.ndarray] = {}
-    for rival in rivals:
-        found = measure(
-            lambda n: make_batch(config, n, chosen, held_out=True), policies, rival.name, episodes, chosen, greedy,
-            rivals=rival.policies,
-        )  # fmt: skip
-        values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
-    values |= together(values, {rival.name: rival.groups for rival in rivals})
-    if not sides(first.layout):
-        values |= better_than(first.game, values, [rival.name for rival in rivals if rival.name != "self"])
+
+    def measured(playing: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        values: dict[str, np.ndarray] = {}
+        for rival in rivals:
+            found = measure(
+                lambda n: make_batch(config, n, chosen, held_out=True), playing, rival.name, episodes, chosen, greedy,
+                rivals=rival.policies,
+            )  # fmt: skip
+            values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
+        values |= together(values, {rival.name: rival.groups for rival in rivals})
+        if not sides(first.layout):
+            values |= better_than(first.game, values, [rival.name for rival in rivals if rival.name != "self"])
+        return values
+
+    values = measured(policies)
     if not values:
         raise LudusError(f"{config.game} has nobody to play {' or '.join(wanted)} against")
+    metrics = intervals(values)
+    if quiet:
+        without = measured(quiet)
+        metrics |= {f"silenced/{name}": value for name, value in intervals(without).items()}
+        metrics |= {f"heard_minus_silenced/{name}": difference(v, without[name]) for name, v in values.items()}
     return {
         "run": str(folder),
         "step": layout["step"],
         "against": wanted[0] if len(wanted) == 1 else list(wanted),
         "episodes": episodes,
         "greedy": greedy,
-        "metrics": intervals(values),
+        "metrics": metrics,
         **({} if single else {"opponents": {rival.name: list(rival.groups) for rival in rivals}}),
     }

@@ -26,6 +26,17 @@ def newcombe(first: tuple[float, float], second: tuple[float, float]) -> tuple[f
     return p - q - math.hypot(p - low, upper - q), p - q + math.hypot(high - p, q - lower)
 
 
+def difference(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
+    """Mean and interval of first − second, measured in the same worlds: Newcombe's for what is 0 or 1 (wide enough whether or
+    not a world decides both), else that of the differences world by world."""
+    values = first - second
+    if not np.isin([first, second], (0.0, 1.0)).all():
+        half = Z * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else float("inf")
+        return {"mean": float(values.mean()), "low": float(values.mean()) - half, "high": float(values.mean()) + half}
+    low, high = newcombe((float(first.sum()), len(first)), (float(second.sum()), len(second)))
+    return {"mean": float(values.mean()), "low": low, "high": high}
+
+
 def interval(values: np.ndarray, share: bool = False) -> dict[str, float]:
     """Mean and interval: Wilson's for what is 0 or 1, else the normal one; `share`: which stays between 0 and 1."""
     n, mean = len(values), float(values.mean())

@@ -70,6 +70,16 @@ def _brawl(bars: dict[str, str], unseen: bool = True) -> tuple[Evaluation, ...]:
     )
 
 
+def _silenced(episodes: int) -> tuple[Evaluation, ...]:
+    """What messages are worth: in the same worlds with and without them."""
+    return tuple(
+        Evaluation(
+            name=name, metric=f"heard_minus_silenced/{metric}", against="bot:objective", episodes=episodes, options=("--silence",)
+        )
+        for name, metric in (("wins lost without messages", "win_rate"), ("return lost without messages", "return"))
+    )
+
+
 _GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
 # One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
@@ -294,7 +304,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_2v2": Experiment(
         recipe="mechs_2v2",
-        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.7"),),
+        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.7"), *_silenced(256)),
         claim="Two against two on held-out maps within 20 minutes on two cores",
         tags=("mechs",),
     ),
@@ -342,7 +352,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "mechs_gpu": Experiment(
         recipe="mechs",
         options=("--train.total-seconds", "400", "--eval.every-seconds", "200"),
-        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),),
+        evaluations=(
+            Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),
+            *_silenced(128),
+        ),
         device="cuda",
         claim="Ten against ten on held-out maps after seven minutes on an H200",
         tags=("gpu",),

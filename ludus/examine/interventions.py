@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
 from ludus.examine.next_keys import bots_of, foretold, predictors
@@ -24,7 +25,7 @@ from ludus.training.devices import set_threads
 from ludus.training.evaluate import measure
 from ludus.training.load import load_policies
 from ludus.training.run import Run, split_reference
-from ludus.training.sources import make_batch
+from ludus.training.sources import is_foreign, make_batch
 
 FILE = "examined.jsonl"
 EPISODES = 64
@@ -76,6 +77,21 @@ def kinds(policy: Any, messages: list[int]) -> list[str]:
     return [*found, "observation_shuffled"] if found else []
 
 
+def messages_of(layout: Mapping[str, Any], config: Config) -> list[int]:
+    """The observation entries that are messages: "message" is in their name. None in a game where nothing can be said; an env
+    from elsewhere does not tell what its actions mean."""
+    said = is_foreign(config.game) or any("message" in name for kind in layout["action"].values() for name in kind)
+    return [i for i, name in enumerate(layout["observation"]) if "message" in name] if said else []
+
+
+def silenced(policies: Mapping[str, Any], layout: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """The policies, deaf to all messages."""
+    messages = messages_of(layout, config)
+    if not messages:
+        raise LudusError(f"agents of {config.game} send no messages that could be silenced: leave --silence out")
+    return {role: Intervened(policy, "messages_silenced", messages) for role, policy in policies.items()}
+
+
 def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
     """Writes a line of evidence and returns it; refuses a run whose policies have nothing that could be taken away."""
     set_threads(1)
@@ -83,7 +99,7 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
     run = Run(folder)
     config = replace(run.config(), device="cpu")
     policies, layout = load_policies(reference)
-    messages = [i for i, name in enumerate(layout["observation"]) if "message" in name]
+    messages = messages_of(layout, config)
     line: dict[str, Any] = {"progress/agent_steps": layout["step"]}
     wanted = {role: kinds(policy, messages) for role, policy in policies.items()}
     if not any(wanted.values()):
