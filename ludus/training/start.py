@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
 from ludus.training.run import Run, write_atomically
-from ludus.training.sources import find_game, layout_of, role_rows, values_at
+from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, values_at
 
 
 def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
@@ -35,6 +36,7 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     sinks.require(config.log)
     check(config, role_rows(config))
     check_names(config)
+    check_held_out(config)
     if config.device == "cuda":
         check_memory(config)
     if config.train.threads is None:
@@ -92,6 +94,20 @@ def check_names(config: Config) -> None:
         raise LudusError(
             f"checkpoint.best_metric={best} is no evaluation: use one such as eval/self/{next(iter(batch_layout.goals), 'return')}"
         )
+
+
+def check_held_out(config: Config) -> None:
+    """Worlds that evaluation plays are not for training: what begins with first_ numbers them, and those above are held out."""
+    if is_foreign(config.game):
+        return
+    game, preset = find_game(config.game)
+    settings = game.resolve(values_at(config, 0.0), preset)
+    for name in (n for n in game.held_out if n.startswith("first_")):
+        chosen, limit = {**settings.sizes, **settings.params}[name], min(game.held_out[name], game.validation.get(name, math.inf))
+        if chosen >= limit:
+            raise LudusError(
+                f"game.{name}={chosen:.0f} is held out for evaluation, like everything from {limit:,} on: train below {limit:,}"
+            )
 
 
 def create(

@@ -7,6 +7,7 @@ from collections import deque
 import numpy as np
 import pytest
 
+import ludus
 from ludus.errors import LudusError
 from ludus.games.mechs import maps, voxels
 from ludus.games.mechs.classes import (
@@ -164,12 +165,14 @@ def test_zones_and_materials_vary(bank):
 
 
 def test_held_out_maps_are_others_and_training_cannot_reach_them(bank):
-    assert GAME.held_out == {"first_map": HELD_OUT}
-    held_out = Batch(GAME, 1, overrides=dict(maps=8, **GAME.held_out))
+    assert GAME.held_out == {"first_map": HELD_OUT, "maps": 256}
+    held_out = Batch(GAME, 1, overrides={**GAME.held_out, "maps": 8})
     assert not {m.tobytes() for m in bank["bank_solid"]} & {m.tobytes() for m in held_out["bank_solid"]}
     GAME.resolve(dict(maps=100, first_map=HELD_OUT - 100))
     with pytest.raises(LudusError, match=r"499950 to 500049 reach into.*500000.*at most 499900"):
         GAME.resolve(dict(maps=100, first_map=HELD_OUT - 50))
+    with pytest.raises(LudusError, match=r"game.first_map=500000 is held out for evaluation.*below 500,000"):
+        ludus.train("mechs_2v2", quiet=True, **{"game.first_map": HELD_OUT})
 
 
 def test_each_episode_picks_a_map_and_the_bank_stays():

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import ludus
 from ludus.bench import peers
 from ludus.errors import LudusError
 from ludus.games import load_game
@@ -604,6 +605,8 @@ def test_presets():
         (LIDAR, dict(beams=7), "beams must be at least 19"),
         (LIDAR, dict(tracks=0), "tracks must be at least 1"),
         (LIDAR, dict(walls=1.5), "outside 0.0 to 1.0"),
+        (LIDAR, dict(first_track=249_990), "249990 to 250021 reach into.*250000: use first_track at most 249968"),
+        (GAME, dict(first_track=499_999, tracks=2), "reach into.*at most 499998"),
         (GAME, dict(camera=4), "camera must be at least 8"),
         (GAME, dict(far_off=2.0), "outside 10.0 to 60.0"),
         (GAME, dict(wals=0.5), "walls"),
@@ -612,6 +615,12 @@ def test_presets():
 def test_bad_settings_are_refused(game, values, message):
     with pytest.raises(LudusError, match=message):
         game.resolve(values)
+
+
+def test_training_on_held_out_tracks_is_refused():
+    for first in (250_000, 500_000, 750_000):
+        with pytest.raises(LudusError, match=f"game.first_track={first} is held out for evaluation.*below 250,000"):
+            ludus.train("racing_lidar", quiet=True, **{"game.first_track": first})
 
 
 def test_a_peer_that_is_not_there_is_refused(monkeypatch):

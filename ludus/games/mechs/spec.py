@@ -175,7 +175,7 @@ GAME = Game(
         look, spot, *observation.PHASES,
     ],
     bots=dict(mech=[objective, hunter, defender]),
-    held_out=dict(first_map=HELD_OUT),
+    held_out=dict(first_map=HELD_OUT, maps=256),
     validation=dict(first_map=HELD_OUT + 100_000),
     check=check,
     presets=dict(

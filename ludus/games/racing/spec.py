@@ -8,8 +8,17 @@ from ludus.games.racing.bots import driver, full_gas
 from ludus.sim import Choice, Game, Goal, Image, Param, Phase, Role, Term, f32, flag, i32, u8
 from ludus.sim.game import Field
 
+VALIDATION, HELD_OUT = 250_000, 500_000  # first tracks of evaluations: those that choose a checkpoint, and those that judge it
+
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
+    first, last = sizes["first_track"], sizes["first_track"] + sizes["tracks"] - 1
+    for start in (VALIDATION, HELD_OUT):
+        if first < start <= last:
+            raise LudusError(
+                f"tracks {first} to {last} reach into those held out for evaluation, which begin at {start}: "
+                f"use first_track at most {start - sizes['tracks']}"
+            )
     if sizes["shape"] == track.OVAL and sizes["tracks"] > 1:
         raise LudusError(
             f"the oval is one track but tracks={sizes['tracks']} asks for more: use tracks=1 with shape={track.OVAL}"
@@ -89,8 +98,8 @@ def declare(
         step=[car.drive, rules.follow, car.meet_wall, rules.judge, *see, rules.observe_car],
         reset=[rules.choose_track, car.line_up, rules.start_counting, *see, rules.observe_car],
         bots=dict(driver=[driver, full_gas]),
-        held_out=dict(first_track=500_000, tracks=256),
-        validation=dict(first_track=250_000),
+        held_out=dict(first_track=HELD_OUT, tracks=256),
+        validation=dict(first_track=VALIDATION),
         check=check,
         presets=dict(
             oval=dict(shape=track.OVAL, tracks=1, walls=0.0),
