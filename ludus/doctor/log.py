@@ -6,9 +6,7 @@ noted, so that silence is never taken for health.
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ludus.doctor.learners import by_learner
 from ludus.doctor.names import AGENT, full_name, is_ours, ours_for
 from ludus.doctor.statistics import Array
+from ludus.doctor.tables import csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
 from ludus.errors import LudusError, nearest
 
@@ -25,7 +25,6 @@ STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
-LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")  # of a role: what only updates write
 FEW_ROWS = 12
 """What most checks want before they speak: a start, an end and some noise to measure."""
 
@@ -64,6 +63,8 @@ class Log:
     """What could not be read or seen."""
     ours: bool = False
     """Written by Ludus, so absence of a column means something."""
+    self_play: bool = False
+    """One policy plays agents against each other, so that its return need not rise."""
     better_low: frozenset[str] = frozenset(("loss_rate", "draw_rate", "draw"))
     """Goal metrics that are no better for being higher."""
 
@@ -105,16 +106,19 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
     if not path.exists():
         raise LudusError(f"there is nothing at {path}: give a run folder, a CSV or JSON-lines file, or TensorBoard events")
     kind, files = _find(path)
-    log = Log(source=str(path))
-    if kind == "ludus":
-        _read_run(path if path.is_dir() else path.parent, files[0], log)
+    log, columns = Log(source=str(path)), columns or {}
+    if kind == "ludus" and _is_run(files[0]):
+        _read_run(path if path.is_dir() else path.parent, files[0], log, columns)
     elif kind == "events":
-        _fill(log, _event_cells(files), columns or {})
+        _fill(log, _event_cells(files), columns)
+        by_learner(log)
     else:
-        rows, note = _csv_rows(files[0]) if kind == "csv" else _json_rows(files[0])
-        if note:
-            log.notes.append(note)
-        _fill(log, _row_cells(rows, columns or {}, log), columns or {})
+        rows, note = csv_rows(files[0]) if kind == "csv" else json_rows(files[0])
+        log.notes += [note] if note else []
+        if len(files) > 1:
+            log.notes.append(f"{files[0].name} was read, {len(files) - 1} other CSV file(s) beside it were not")
+        _fill(log, _row_cells(rows, columns, log), columns)
+        by_learner(log)
     longest = max((len(c) for c in log.curves.values()), default=0)
     if not log.curves:
         log.notes.append(f"{path} holds no finished row of metrics yet")
@@ -134,7 +138,7 @@ def _find(path: Path) -> tuple[str, list[Path]]:
             raise LudusError(f"{path} holds {len(folders)} logs: choose one, for example {folders[0]}")
         if events:
             return "events", events
-        tables = sorted([*path.glob("*monitor.csv"), *path.glob("*.csv")])
+        tables = sorted(path.glob("*.csv"))
         if tables:
             return "csv", tables
         if (path / "config.json").exists():
@@ -150,13 +154,19 @@ def _find(path: Path) -> tuple[str, list[Path]]:
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
-def _read_run(folder: Path, metrics: Path, log: Log) -> None:
+def _is_run(metrics: Path) -> bool:
+    """Others call their files metrics.jsonl, too: ours say how many agent-steps were made, in every line."""
+    rows = json_rows(metrics)[0] if metrics.exists() else []
+    return not rows or any(STEPS in row for row in rows)
+
+
+def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str]) -> None:
     """Our own folder: metrics, diagnostics beside them, and the config if it can be read."""
     log.ours = True
-    rows, note = _json_rows(metrics) if metrics.exists() else ([], f"{metrics.name} is missing: no iteration was finished")
+    rows, note = json_rows(metrics) if metrics.exists() else ([], f"{metrics.name} is missing: no iteration was finished")
     cells = [(name, _step_of(row, i), value) for i, row in enumerate(rows) for name, value in row.items()]
     diagnostics, diagnostics_note = (
-        _json_rows(folder / "diagnostics.jsonl") if (folder / "diagnostics.jsonl").exists() else ([], "")
+        json_rows(folder / "diagnostics.jsonl") if (folder / "diagnostics.jsonl").exists() else ([], "")
     )
     for i, row in enumerate(diagnostics):
         for name, value in row.items():
@@ -164,12 +174,12 @@ def _read_run(folder: Path, metrics: Path, log: Log) -> None:
                 log.lists[name] = [str(v) for v in value]
             elif name not in (STEPS, "progress/iteration"):
                 cells.append((name, _step_of(row, i), value))
-    examined = _json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
+    examined = json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
     cells += [(n, _step_of(row, i), v) for i, row in enumerate(examined) for n, v in row.items() if n.startswith("intervention/")]
     log.notes += [n for n in (note, diagnostics_note) if n]
     if not diagnostics:
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
-    _fill(log, cells, {}, known=True)
+    _fill(log, cells, columns, known=True)
     try:
         log.config = json.loads((folder / "config.json").read_text())["values"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -183,46 +193,6 @@ def _read_run(folder: Path, metrics: Path, log: Log) -> None:
 
 def _step_of(row: Mapping[str, Any], index: int) -> float:
     return float(row.get(STEPS, row.get("step", index)) or 0)
-
-
-def _json_rows(path: Path) -> tuple[list[dict[str, Any]], str]:
-    rows, broken = [], 0
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            broken += 1
-            continue
-        if isinstance(row, dict):
-            rows.append(_flat(row))
-    return rows, f"{path.name}: {broken} line(s) cut off or damaged, left out" if broken else ""
-
-
-def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            out |= _flat(value, f"{prefix}{name}/")
-        else:
-            out[f"{prefix}{name}"] = value
-    return out
-
-
-def _csv_rows(path: Path) -> tuple[list[dict[str, Any]], str]:
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not lines:
-        return [], f"{path.name} is empty"
-    delimiter = max(",;\t", key=lines[0].count)
-    table = list(csv.reader(lines, delimiter=delimiter))
-    names = [n.strip() for n in table[0]]
-    whole = [row for row in table[1:] if len(row) == len(names)]
-    note = f"{path.name}: {len(table) - 1 - len(whole)} row(s) cut off, left out" if len(whole) < len(table) - 1 else ""
-    if whole and not text.endswith("\n") and whole[-1] is table[-1]:
-        whole, note = whole[:-1], f"{path.name} is still being written: its last row, perhaps cut off, was left out"
-    return [dict(zip(names, row, strict=True)) for row in whole], note
 
 
 def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log) -> list[tuple[str, float, Any]]:
@@ -243,13 +213,13 @@ def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log)
         total = 0.0
         cells = []
         for i, row in enumerate(rows):
-            total += _number(row.get(lengths[0])) or 0.0 if lengths else 1.0
+            total += number(row.get(lengths[0])) or 0.0 if lengths else 1.0
             cells += [(name, total if lengths else float(i), value) for name, value in row.items()]
         return cells
-    cells, step = [], 0.0
+    cells, step, unit = [], 0.0, without_unit(step_name)[1]
     for row in rows:
-        read = _number(row.get(step_name))
-        step = read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else step
+        read = number(row.get(step_name))
+        step = unit * read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else step
         cells += [(name, step, value) for name, value in row.items()]
     return cells
 
@@ -271,59 +241,51 @@ def _event_cells(files: Iterable[Path]) -> list[tuple[str, float, Any]]:
 # -- from cells to curves ----------------------------------------------------------------------------------------------
 
 
-def _number(value: Any) -> float | None:
-    """A number, NaN for what is written as one (null, nan, inf), None for what is simply not there."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, int | float):
-        return float(value)
-    if isinstance(value, str):
-        text = value.strip()
-        if text == "":
-            return None
-        try:
-            return float(text)
-        except ValueError:
-            return None
-    return None
-
-
 def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[str, str], known: bool = False) -> None:
     chosen = {theirs: full_name(ours) for ours, theirs in columns.items()}
     found: dict[str, tuple[list[float], list[float]]] = {}
     unknown: dict[str, None] = {}
+    texts: dict[str, Any] = {}
     theirs_of: dict[str, str] = {}
     for theirs, step, value in cells:
-        number = _number(value)
-        if number is None:
+        read = number(value)
+        if read is None:
+            texts[theirs] = value
             continue
-        ours, sign = _translate(theirs, chosen, known)
+        ours, factor = _translate(theirs, chosen, known)
         if ours is None or theirs_of.setdefault(ours, theirs) != theirs:
             unknown[theirs] = None  # not known, or a second name for what another column already says
             continue
-        if not abs(number) < AS_GOOD_AS_INFINITE:
+        if not abs(read) < AS_GOOD_AS_INFINITE:
             log.not_finite.setdefault(ours, int(step))
             continue
         steps, values = found.setdefault(ours, ([], []))
         steps.append(step)
-        values.append(sign * number)
+        values.append(factor * read)
     for theirs in chosen:
+        if theirs not in theirs_of.values() and theirs in texts:
+            raise LudusError(f"--columns: the column '{theirs}' holds no numbers, but for example '{texts[theirs]}'")
         if theirs not in theirs_of.values():
             raise LudusError(f"--columns: the log has no column '{theirs}': {nearest(theirs, [*theirs_of.values(), *unknown])}")
     for name, (steps, values) in found.items():
         order = np.argsort(np.array(steps), kind="stable")
         log.curves[name] = Curve(name, np.array(steps)[order], np.array(values)[order])
-    if unknown and not known:
-        log.notes.append(
-            f"columns not used: {', '.join(list(unknown)[:12])}{' …' if len(unknown) > 12 else ''} (--columns OURS=THEIRS)"
+    if unknown and all(name.startswith("progress/") for name in found):
+        raise LudusError(
+            f"{log.source} has no column whose name is known, only {_few(unknown)}: say what they are, --columns return=NAME"
         )
+    if unknown and not known:
+        log.notes.append(f"columns not used: {_few(unknown)} (--columns OURS=THEIRS)")
+
+
+def _few(names: Iterable[str]) -> str:
+    all_of_them = list(names)
+    return ", ".join(all_of_them[:12]) + (" …" if len(all_of_them) > 12 else "")
 
 
 def _translate(theirs: str, chosen: Mapping[str, str], known: bool) -> tuple[str | None, float]:
     if theirs in chosen:
-        return chosen[theirs], 1.0
+        return chosen[theirs], without_unit(theirs)[1]
     if known or theirs == SECONDS:
         return theirs, 1.0
     found = ours_for(theirs)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ludus.doctor.tables import without_unit
+
 AGENT = "agent"
 """The role of a log that knows only one."""
 
@@ -20,6 +22,8 @@ PLAIN = {
     "speed_average": "speed/average", "ram_percent": "memory/ram_percent",
 }  # fmt: skip
 
+LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
+"""Of a role: what only updates write."""
 OUR_FAMILIES = (*FAMILY.values(), "progress", "speed", "memory", "action", "league", "curriculum", "strategy", "eval")
 
 # Stable-Baselines3, CleanRL, RLlib (old and new API stack; POLICY is captured as the role). A minus sign: theirs is negated.
@@ -74,7 +78,7 @@ COMMON = {
                "episodereturnmean", "averageepret", "totalreward", "totreward", "cumulativereward"),
     "return_std": ("returnstd", "rewardstd", "stdepret", "stdreward"),
     "length": ("length", "episodelength", "eplen", "eplenmean", "episodelenmean", "episodiclength", "l", "meanlength", "len"),
-    "goal": ("goal", "success", "successrate", "winrate", "catchrate", "finishrate", "completionrate", "issuccess", "won", "wins"),
+    "goal": ("goal", "success", "successrate", "winrate", "catchrate", "finishrate", "completionrate", "issuccess", "won", "wins", "win"),
     "entropy": ("entropy", "policyentropy", "meanentropy"),
     "approx_kl": ("approxkl", "kl", "meankl", "kldivergence"),
     "clip_fraction": ("clipfraction", "clipfrac", "clippedfraction"),
@@ -100,18 +104,20 @@ _MEAN = re.compile(r"^(?:avg|average|mean)|(?:avg|average|mean)$")
 
 
 def ours_for(theirs: str) -> tuple[str, float] | None:
-    """Our full name for a foreign column and the sign it has to be multiplied with; None if it is not known."""
-    name = theirs.split(" - ")[-1].strip()  # Weights & Biases exports "run - name"
+    """Our full name for a foreign column and what it has to be multiplied with: a sign, a unit. None if it is not known."""
+    name, scale = without_unit(theirs.split(" - ")[-1].strip())  # Weights & Biases exports "run - name"
+    if name.startswith("config/"):  # RLlib repeats all settings in every line
+        return None
     for pattern, key in KNOWN:
         match = re.fullmatch(pattern, name)
         if match:
             groups = match.groupdict()
             role = groups.get("role") or groups.get("role2") or AGENT
             role = AGENT if role in ("default_policy", "default_agent") else role
-            return full_name(key.removeprefix("-"), role), -1.0 if key.startswith("-") else 1.0
+            return full_name(key.removeprefix("-"), role), -scale if key.startswith("-") else scale
     word = re.sub(r"[^a-z0-9]", "", name.split("/")[-1].lower())
     known = _OF_COMMON.get(word) or _OF_COMMON.get(_MEAN.sub("", word))
-    return (full_name(known, AGENT), 1.0) if known else None
+    return (full_name(known, AGENT), scale) if known else None
 
 
 def full_name(key: str, role: str = AGENT) -> str:

@@ -116,4 +116,4 @@ def same_but_sooner(log: Log, role: str) -> Curve | None:
 
 
 def competitive(log: Log) -> bool:
-    return sum(log.get(f"episode/{role}/return") is not None for role in log.roles()) > 1
+    return log.self_play or sum(log.get(f"episode/{role}/return") is not None for role in log.roles()) > 1

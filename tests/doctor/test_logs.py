@@ -178,8 +178,8 @@ def test_names_of_ones_own_need_columns(tmp_path):
     lines += [f"{r['time/total_timesteps']};{r['rollout/ep_rew_mean']};{-r['train/entropy_loss']}" for r in rows]
     path = tmp_path / "mine.csv"
     path.write_text("\n".join(lines) + "\n")
-    found = examine(read_log(path))
-    assert verdict(found) == "ok" and "when, how_good, doubt" in found[0].evidence
+    with pytest.raises(LudusError, match="only when, how_good, doubt: say what they are"):
+        read_log(path)
     columns = {"steps": "when", "return": "how_good", "entropy": "doubt"}
     assert checks_of(read_log(path, columns))[0] == "entropy_stuck"
     with pytest.raises(LudusError, match="no column 'how_god': did you mean 'how_good'"):

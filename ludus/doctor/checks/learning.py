@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import LEARNERS, Log
+from ludus.doctor.log import Log
+from ludus.doctor.names import LEARNERS
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import windows
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import LEARNERS, SECONDS, STEPS, Curve, Log
+from ludus.doctor.log import SECONDS, STEPS, Curve, Log
+from ludus.doctor.names import LEARNERS
 from ludus.doctor.statistics import medians, tail
 
 FEWEST_ROWS = 20
