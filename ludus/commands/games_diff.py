@@ -46,12 +46,20 @@ def effective(reference: str) -> dict[str, Any]:
     """The game as received: {"game", "sizes", "params", "rewards"}; of a run also its layout and fingerprint."""
     stored = Path(reference) / "game.json"
     if stored.is_file():
-        return json.loads(stored.read_text())
+        return _stored(stored)
     if Path(reference).is_dir():
         raise LudusError(f"{reference} is a folder without game.json: give a run folder, a game or game:preset")
     game, preset = load_game(reference)
     settings = game.resolve(preset=preset)
     return {"game": game.name, "sizes": settings.sizes, "params": settings.params, "rewards": settings.weights, "source": game}
+
+
+def _stored(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text())
+        return {**data, **{section: dict(data[section]) for section in ("sizes", "params", "rewards")}, "game": str(data["game"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise LudusError(f"{file} cannot be read as the game of a run: is it being written, or from another program?") from None
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ ROWS = 3
 ENOUGH = 40
 ALIKE = 0.5
 """With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is assumed."""
+SECTIONS = {"ppo": "learn.", "rainbow": "rainbow."}
+"""Of the config, by the algorithm that reads them."""
 # Settings that do not change what is learnt, only how much of it is seen or kept.
 BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed")
 # How often a difference of this kind has turned out to be the cause, from the failures in docs/doctor/clinic.md and common sense.
@@ -78,6 +80,8 @@ class Comparison:
     b: str
     settings: list[Difference] = field(default_factory=list)
     game: list[Difference] = field(default_factory=list)
+    different_games: bool = False
+    """Not one game with other settings: curves of the same name mean other things."""
     versions: list[Difference] = field(default_factory=list)
     partings: list[Parting] = field(default_factory=list)
     phases: list[Difference] = field(default_factory=list)
@@ -117,6 +121,7 @@ def suspicion(d: Difference) -> float:
 def compare(a: Path | str, b: Path | str, game: Iterable[Mapping[str, Any]] = ()) -> Comparison:
     """Two runs, or two folders of runs that differ in their seed. `game`: differences of the effective games as {"key", "a",
     "b", "text"}."""
+    game = list(game)
     sides = (seeds_of(a), seeds_of(b))
     first, second = _config(sides[0][0]), _config(sides[1][0])
     out = Comparison(str(a), str(b))
@@ -127,7 +132,8 @@ def compare(a: Path | str, b: Path | str, game: Iterable[Mapping[str, Any]] = ()
         Difference(f"game.{d['key']}", d["a"], d["b"], "game", text=str(d["text"])) for d in game if str(d["key"]) not in named
     ]
     logs = [[read_log(run) for run in side] for side in sides]
-    out.partings = partings(*logs)
+    out.different_games = any(d["key"] == "game" for d in game)
+    out.partings = [] if out.different_games else partings(*logs)
     out.phases = phase_differences(logs[0][0], logs[1][0])
     out.notes = [f"{log.source}: {note}" for side in logs for log in side for note in log.notes]
     if not any(log.curves for side in logs for log in side):
@@ -149,7 +155,9 @@ def _config(path: Path | str) -> dict[str, Any]:
     file = Path(path) / "config.json"
     try:
         data = json.loads(file.read_text())
-        return data if isinstance(data["values"], dict) else {}
+        if isinstance(data["values"], dict):
+            return dict(data)
+        raise ValueError("no settings")
     except (OSError, ValueError, KeyError, TypeError):
         raise LudusError(
             f"{file} cannot be read as the settings of a run: is it being written, or from another program?"
@@ -157,11 +165,15 @@ def _config(path: Path | str) -> dict[str, Any]:
 
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    """Of two configs as stored, {"values", "origins"}: every key whose value differs, chosen ones before derived ones."""
+    """Of two configs as stored, {"values", "origins"}: every key whose value differs, chosen ones before derived ones. Settings
+    of an algorithm that neither run used are left out."""
     origins = (a.get("origins", {}), b.get("origins", {}))
+    used = {c["values"].get("algorithm") for c in (a, b)}
+    idle = tuple(section for algorithm, section in SECTIONS.items() if None not in used and algorithm not in used)
     found = [
         Difference(n, x, y, "setting", (origins[0].get(n, "default"), origins[1].get(n, "default")))
         for n, x, y in _unequal(a["values"], b["values"])
+        if not n.startswith(idle)
     ]
     return sorted(found, key=lambda d: (d.key.startswith(BOOKKEEPING), "derived" in d.origin))
 
@@ -189,6 +201,8 @@ def _tells_success(name: str) -> bool:
 def parting(a: list[Log], b: list[Log], name: str) -> Parting | None:
     """The first window from which on the curves differ by more than SURE standard errors, in the same direction, to the end."""
     sides = [[log.curves[name] for log in side] for side in (a, b)]
+    if any(len(c) < ROWS for side in sides if len(side) < FEWEST_SEEDS for c in side):
+        return None  # too short to have a noise of its own
     until = min(c.last_step for side in sides for c in side)
     since: int | None = None
     sign, last = 0.0, None
@@ -287,7 +301,8 @@ def as_text(c: Comparison) -> str:
         )
         for p in c.partings
     ]
-    lines += _section("Where curves part", told or ["nowhere that is surely more than noise"])
+    none = "not compared: these are different games" if c.different_games else "nowhere that is surely more than noise"
+    lines += _section("Where curves part", told or [none])
     lines += _section("Where the time goes", [f"{d.key}: {d.a:g} and {d.b:g} {d.text}" for d in c.phases])
     rated = [f"{score:.2f}  {d.key}: {_word(d.a)} → {_word(d.b)}" for score, d in c.suspects[:8]]
     lines += _section(

@@ -130,8 +130,10 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
 def _find(path: Path) -> tuple[str, list[Path]]:
     if path.is_dir():
         for name, kind in (("metrics.jsonl", "ludus"), ("progress.csv", "csv"), ("result.json", "json")):
-            if (path / name).exists():
+            if (path / name).is_file():
                 return kind, [path / name]
+        if _has_settings(path):
+            return "ludus", [path / "metrics.jsonl"]
         events = sorted(path.rglob("*tfevents*"))
         folders = sorted({str(e.parent) for e in events})
         if len(folders) > 1:
@@ -154,17 +156,29 @@ def _find(path: Path) -> tuple[str, list[Path]]:
 # -- readers -----------------------------------------------------------------------------------------------------------
 
 
+def _has_settings(folder: Path) -> bool:
+    """A folder of ours whose metrics are missing: others write a config.json, too, but not of our shape."""
+    try:
+        return set(json.loads((folder / "config.json").read_text())) >= {"values", "origins"}
+    except (OSError, ValueError, TypeError):
+        return False
+
+
 def _is_run(metrics: Path) -> bool:
     """Others call their files metrics.jsonl, too: ours say how many agent-steps were made, in every line."""
-    rows = json_rows(metrics)[0] if metrics.exists() else []
+    rows = json_rows(metrics)[0] if metrics.is_file() else []
     return not rows or any(STEPS in row for row in rows)
 
 
 def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str]) -> None:
     """Our own folder: metrics, diagnostics beside them, and the config if it can be read."""
     log.ours = True
-    rows, note = json_rows(metrics) if metrics.exists() else ([], f"{metrics.name} is missing: no iteration was finished")
+    rows, note = json_rows(metrics) if metrics.is_file() else ([], f"{metrics.name} is missing: no iteration was finished")
     cells = [(name, _step_of(row, i), value) for i, row in enumerate(rows) for name, value in row.items()]
+    if not rows and (events := sorted(folder.rglob("*tfevents*"))):
+        cells, note = _event_cells(events), f"{metrics.name} is missing or empty: TensorBoard events were read in its place"
+    elif not rows:
+        note = note or f"{metrics.name} has no finished row yet"
     diagnostics, diagnostics_note = (
         json_rows(folder / "diagnostics.jsonl") if (folder / "diagnostics.jsonl").exists() else ([], "")
     )
@@ -181,18 +195,20 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
     _fill(log, cells, columns, known=True)
     try:
-        log.config = json.loads((folder / "config.json").read_text())["values"]
+        log.config = dict(json.loads((folder / "config.json").read_text())["values"])
     except (OSError, ValueError, KeyError, TypeError):
         log.notes.append("config.json is missing or cannot be read: settings were not seen")
     try:
         goals = json.loads((folder / "game.json").read_text())["layout"]["goal_metrics"]
         log.better_low |= {name for name, goal in goals.items() if not goal["higher_is_better"]}
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")
 
 
 def _step_of(row: Mapping[str, Any], index: int) -> float:
-    return float(row.get(STEPS, row.get("step", index)) or 0)
+    """As the row says, or its number where it does not."""
+    read = number(row.get(STEPS, row.get("step", "")))
+    return read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else float(index)
 
 
 def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log) -> list[tuple[str, float, Any]]:

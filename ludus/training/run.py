@@ -94,7 +94,11 @@ class Run:
             raise LudusError(f"{self.path / name} cannot be read: {error}") from None
 
     def config(self) -> Config:
-        return unflatten(self.read_json("config.json")["values"])
+        data = self.read_json("config.json")
+        try:
+            return unflatten(data["values"])
+        except (LudusError, KeyError, TypeError, AttributeError) as error:
+            raise LudusError(f"{self.path / 'config.json'} is of another version of Ludus, or changed by hand: {error}") from None
 
     def write_config(self, config: Config, origins: Mapping[str, str], extra: Mapping[str, Any] | None = None) -> None:
         data = {"values": flatten(config), "origins": dict(origins), "versions": versions(), **(extra or {})}

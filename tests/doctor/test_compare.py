@@ -112,3 +112,40 @@ def test_what_is_broken_or_missing(tmp_path):
     (b / "config.json").write_text('{"values": ')
     with pytest.raises(LudusError, match="cannot be read as the settings"):
         compare(a, b)
+
+
+def test_settings_of_an_algorithm_that_neither_run_used_are_left_out(tmp_path):
+    for i, (algorithms, keys) in enumerate([
+        (("ppo", "ppo"), ["learn.gamma"]), (("rainbow", "rainbow"), ["rainbow.n_step"]), (("ppo", "rainbow"), ["algorithm", "learn.gamma", "rainbow.n_step"]),
+    ]):  # fmt: skip
+        a = write(tmp_path / f"a{i}", changes={"algorithm": algorithms[0], "rainbow.n_step": 3})
+        b = write(tmp_path / f"b{i}", changes={"algorithm": algorithms[1], "rainbow.n_step": 5, "learn.gamma": 0.5})
+        assert sorted(d.key for d in compare(a, b).settings) == keys
+
+
+def test_curves_of_different_games_are_not_compared(tmp_path, capsys):
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", changes={"game": "y", "learn.gamma": 0.5}, returns=np.full(40, 90.0))
+    assert compare(a, b).partings
+    assert not compare(a, b, [{"key": "game", "a": "x", "b": "y", "text": "another game"}]).partings
+    for path, name in ((a, "x"), (b, "y")):
+        (path / "game.json").write_text(json.dumps({"game": name, "sizes": {}, "params": {}, "rewards": {}}))
+    for command, code, words in (
+        ("compare", 0, "not compared: these are different games"),
+        ("bisect", 2, "are runs of different games"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["doctor", command, str(a), str(b)])
+        told = capsys.readouterr()
+        assert ended.value.code == code and words in told.out + told.err
+    (b / "game.json").write_text("[]")
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "compare", str(a), str(b)])
+    assert ended.value.code == 2 and "cannot be read as the game of a run" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rows", [1, 2])
+def test_curves_of_a_row_or_two_have_no_noise_to_part_from(tmp_path, rows):
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", returns=np.full(40, 90.0))
+    (b / "metrics.jsonl").write_text("".join((b / "metrics.jsonl").read_text().splitlines(keepends=True)[:rows]))
+    assert compare(a, b).partings == []

@@ -211,6 +211,43 @@ def test_a_run_without_metrics_says_so(tmp_path):
     assert [f.check for f in found] == ["not_seen"] and "no iteration was finished" in found[0].evidence
 
 
+@pytest.mark.parametrize(("file", "text"), [
+    ("config.json", '{"values": null, "origins": {}}'), ("config.json", "[1, 2]"), ("config.json", '{"val'), ("game.json", "[]"),
+    ("game.json", '{"layout": {"goal_metrics": ["win"]}}'), ("game.json", '{"layout": {"goal_metrics": {"win": {}}}}'), ("diagnostics.jsonl", "\x00\x07{"),
+])  # fmt: skip
+def test_a_run_folder_of_another_version_says_what_was_not_seen(tmp_path, file, text):
+    source = LOGS / "ludus/sick_entropy"
+    for name in ("metrics.jsonl", "config.json"):
+        (tmp_path / name).write_text((source / name).read_text())
+    (tmp_path / file).write_text(text)
+    found = examine(read_log(tmp_path))
+    assert found[0].check == "entropy_stuck" and file in next(f for f in found if f.check == "not_seen").evidence
+
+
+def test_rows_that_do_not_say_when(tmp_path):
+    rows = [
+        {"progress/agent_steps": 100, "a/b": 1},
+        {"progress/agent_steps": "soon", "a/b": 2},
+        {"progress/agent_steps": None, "a/b": 3},
+        {"a/b": 4},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert read_log(tmp_path).get("a/b").steps.tolist() == [1, 2, 3, 100]
+
+
+def test_events_tell_of_a_run_whose_metrics_are_missing(tmp_path):
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    (tmp_path / "config.json").write_text('{"values": {"game": "x"}, "origins": {}}')
+    writer = EventFileWriter(str(tmp_path / "tensorboard"))
+    writer.add_event(Event(step=64, summary=Summary(value=[Summary.Value(tag="episode/seeker/return", simple_value=2.0)])))
+    writer.close()
+    log = read_log(tmp_path)
+    assert log.ours and log.roles() == ["seeker"] and any("events were read in its place" in note for note in log.notes)
+
+
 def test_an_empty_table(tmp_path):
     (tmp_path / "progress.csv").write_text("")
     assert "empty" in examine(read_log(tmp_path))[0].evidence
