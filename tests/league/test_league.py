@@ -63,8 +63,10 @@ def test_real_training_keeps_opponents_within_episodes_and_starts_their_memory_f
                 seen.append("swapped")
                 assert not (batch["controller"][league.block(k)] == FROZEN).any()
             last["snapshots"][k] = dict(slot.snapshots)
+        if len({tuple(slot.snapshots.items()) for slot in league.slots}) > 1:
+            seen.append("several at once")  # not one opponent for all envs
         assert in_use.shape == (16,)
-    assert seen.count("swapped") >= 5 and seen.count("fresh") >= 20
+    assert seen.count("swapped") >= 5 and seen.count("fresh") >= 20 and seen.count("several at once") >= 5
 
 
 def test_snapshots_are_copies_that_never_change(tmp_path):
