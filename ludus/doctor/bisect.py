@@ -113,7 +113,10 @@ class Bisect:
             keys = self._smallest(rest)
             alone = {k: self.verdict(frozenset([k])) for k in keys} if len(keys) > 1 else {}
             provable = 1 - 1 / math.comb(2 * len(self.seeds), len(self.seeds))
-            causes.append(Cause(tuple(keys), self._confirm(frozenset(keys)), provable, alone))
+            confirmed = self._confirm(frozenset(keys))
+            if not confirmed.fails:
+                continue  # its first seeds were unlucky: with all of them it does not fail, and the search goes on elsewhere
+            causes.append(Cause(tuple(keys), confirmed, provable, alone))
             rest = [d for d in rest if d not in keys]
         done = self.known.values()
         steps, seconds = sum(m.agent_steps for m in done), sum(m.seconds for m in done)

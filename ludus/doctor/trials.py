@@ -50,11 +50,7 @@ class Trials:
         return [self._measured(t) for t in trials]
 
     def _read(self, trial: Trial) -> dict[str, Any] | None:
-        try:
-            result: dict[str, Any] = json.loads((folder_of(self.root, trial) / "result.json").read_text())
-        except (OSError, json.JSONDecodeError):
-            return None
-        return result
+        return read_result(folder_of(self.root, trial))
 
     def _measured(self, trial: Trial) -> Measured:
         result = self._read(trial)
@@ -62,6 +58,14 @@ class Trials:
             return Measured(None)
         value = result["levels"].get(self.metric)
         return Measured(value, int(result["agent_steps"]), float(result["seconds"]), str(result["stopped"]))
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    try:
+        result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    except (OSError, json.JSONDecodeError):
+        return None
+    return result
 
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ludus.doctor.bisect import Trial
 from ludus.doctor.log import read_log
-from ludus.doctor.trials import levels, write_result
+from ludus.doctor.trials import levels, read_result, write_result
 from ludus.errors import LudusError
 
 BULKY = ("checkpoints", "replays", "snapshots", "discarded")
@@ -76,6 +76,17 @@ class Launcher:
 
 
 def run_trial(folder: Path) -> None:
+    """A bisection that was killed may have left this very trial running, and two may share a folder: then one process trains,
+    and the other waits for its result."""
+    import fcntl
+
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if read_result(folder) is None:
+            _train(folder)
+
+
+def _train(folder: Path) -> None:
     from ludus import api
     from ludus.config import unflatten
     from ludus.training import checkpoint

@@ -89,6 +89,16 @@ def test_noise_costs_seeds_and_not_the_answer():
     assert all(sum(t.subset == s for t in quiet.played) == 1 for s in once)
 
 
+def test_one_unlucky_seed_accuses_nobody():
+    """With "a" the first seed fails by bad luck. What is accused is tried with all seeds, and acquitted: the cause is "e"."""
+
+    def play(trials):
+        return [Measured(0.0 if "e" in t.subset or ("a" in t.subset and t.seed == 0) else 10.0) for t in trials]
+
+    answer = Bisect(KEYS, range(3), play).search()
+    assert [c.keys for c in answer.causes] == [("e",)] and not answer.tried[frozenset("a")].fails
+
+
 def test_certainty_falls_with_noise():
     sure, unsure = (found(Game(lambda s: "c" in s, noise=n), seeds=12)[1].causes[0].certainty for n in (0.5, 8.0))
     assert 0.5 < unsure < sure == pytest.approx(1 - 1 / math.comb(24, 12))
@@ -258,3 +268,26 @@ def test_a_trial_that_dies_is_an_error_with_its_last_words(tmp_path):
     launch = Launcher({"train.total_agent_steps": 10}, {}, 1)  # of no game at all
     with pytest.raises(LudusError, match="without a result"):
         launch([(Trial(frozenset(), 0), tmp_path / "x")])
+
+
+def test_a_trial_that_another_process_trains_is_waited_for(tmp_path, monkeypatch):
+    """As after a bisection that was killed and left its last trial running."""
+    import fcntl
+    import threading
+
+    from ludus.examine import launch
+
+    trained: list[Path] = []
+    monkeypatch.setattr(launch, "_train", trained.append)
+    with open(tmp_path / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=launch.run_trial, args=(tmp_path,))
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        write_result(tmp_path, {"levels": {}})
+    waiting.join(5)
+    assert not waiting.is_alive() and trained == []
+    (tmp_path / "result.json").write_text("{")  # cut off
+    launch.run_trial(tmp_path)
+    assert trained == [tmp_path]
