@@ -19,10 +19,6 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
                 f"tracks {first} to {last} reach into those held out for evaluation, which begin at {start}: "
                 f"use first_track at most {start - sizes['tracks']}"
             )
-    if sizes["shape"] == track.OVAL and sizes["tracks"] > 1:
-        raise LudusError(
-            f"the oval is one track but tracks={sizes['tracks']} asks for more: use tracks=1 with shape={track.OVAL}"
-        )
 
 
 STATE = dict(
@@ -90,9 +86,9 @@ def declare(
             ),
         ),
         goal_metrics=dict(
-            finish=Goal("1 if the lap was finished"),
+            finish=Goal("1 if the lap was finished", share=True),
             time=Goal("seconds to the finish; the longest possible if not finished", higher_is_better=False),
-            progress=Goal("share of the lap that was reached"),
+            progress=Goal("share of the lap that was reached", share=True),
         ),
         setup=[track.lay_out, track.draw_map, *setup],
         step=[car.drive, rules.follow, car.meet_wall, rules.judge, *see, rules.observe_car],
