@@ -92,6 +92,13 @@ def interval(values: list[float]) -> tuple[float, float, float]:
     return float(array.mean()), float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 
 
+def interquartile_mean(values: list[float]) -> float:
+    """Mean of the middle half; of values that the quarters cut through, as much as lies inside."""
+    n = len(values)
+    weights = [max(0.0, min(i + 1, 0.75 * n) - max(i, 0.25 * n)) for i in range(n)]
+    return float(np.average(np.sort(values), weights=weights))
+
+
 def holds(value: float, bar: str) -> bool:
     sign, number = bar.split()
     return {">=": value >= float(number), "<": value < float(number), "<=": value <= float(number), ">": value > float(number)}[
@@ -105,22 +112,23 @@ def results(name: str) -> list[dict[str, Any]]:
 
 def table(names: list[str]) -> str:
     lines = [
-        "| experiment | evaluation | seeds | mean over seeds | 95% interval | each seed | bar | holds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| experiment | evaluation | seeds | mean over seeds | 95% interval | IQM | each seed | bar | holds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in names:
         experiment, done = EXPERIMENTS[name], results(name)
         for e in experiment.evaluations:
             values = [r["evaluations"][e.name]["value"]["mean"] for r in done if e.name in r["evaluations"]]
             if not values:
-                lines.append(f"| {name} | {e.name} | 0 | | | | {e.bar} | |")
+                lines.append(f"| {name} | {e.name} | 0 | | | | | {e.bar} | |")
                 continue
             mean, low, high = interval(values)
             each = ", ".join(f"{v:.4g}" for v in values)
             passed = sum(holds(v, e.bar) for v in values) if e.bar else 0
             verdict = f"{'yes' if holds(mean, e.bar) else 'no'} (seeds: {passed} of {len(values)})" if e.bar else ""
             lines.append(
-                f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to {high:.4g} | {each} | {e.bar} | {verdict} |"
+                f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to {high:.4g} | "
+                f"{interquartile_mean(values):.4g} | {each} | {e.bar} | {verdict} |"
             )
     lines += ["", "Commands (`--seed` 0, 1, 2), then `ludus eval` as in the result files:", ""]
     for name in names:
