@@ -1,9 +1,10 @@
 """Other libraries: their trainers on the same envs, and their own envs of the same kind.
 
-Trainers: Stable-Baselines3's PPO and sb3-contrib's RecurrentPPO, through a batched VecEnv.
+Trainers: Stable-Baselines3's PPO, sb3-contrib's RecurrentPPO and, beside Rainbow, its QR-DQN, through a batched VecEnv.
 
 They have no hybrid actions and one policy, so they get one role (the first; bots at random play the others) and a Box for
-every action entry, keys pressed above 0. That is less work than Ludus does for the same game, not more.
+every action entry, keys pressed above 0. That is less work than Ludus does for the same game, not more. QR-DQN gets the choice
+itself. It has neither dueling streams nor a network for quantiles nor n-step targets: again less work.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 
 from ludus.config import Config
 from ludus.errors import LudusError
-from ludus.training.sources import make_batch
+from ludus.training.sources import layout_of, make_batch
 
 
-def _vec_env(config: Config) -> Any:
+def _vec_env(config: Config, discrete: bool = False) -> Any:
+    """`discrete`: the action is the game's only choice, not a Box."""
     try:
         from gymnasium import spaces
         from stable_baselines3.common.vec_env.base_vec_env import VecEnv
@@ -37,8 +39,12 @@ def _vec_env(config: Config) -> Any:
             self.agents = seats[0].agents
             self.rows = config.envs * (seats[0].stop - seats[0].start)
             entries = len(self.batch.layout.observation)
-            width = len(self.batch.layout.continuous) + len(self.batch.layout.binary) + len(self.batch.layout.choices)
-            super().__init__(self.rows, spaces.Box(-10, 10, (entries,), np.float32), spaces.Box(-1, 1, (width,), np.float32))
+            layout = self.batch.layout
+            width = len(layout.continuous) + len(layout.binary) + len(layout.choices)
+            actions: Any = spaces.Box(-1, 1, (width,), np.float32)
+            if discrete:
+                actions = spaces.Discrete(len(next(iter(layout.choices.values()))))
+            super().__init__(self.rows, spaces.Box(-10, 10, (entries,), np.float32), actions)
             self.valid = 0
 
         def reset(self) -> np.ndarray:
@@ -49,6 +55,9 @@ def _vec_env(config: Config) -> Any:
             return self.batch["observation"][:, self.agents].reshape(self.rows, -1).copy()
 
         def step_async(self, actions: np.ndarray) -> None:
+            if discrete:
+                self.batch["choices"][:, self.agents, 0] = actions.reshape(self.batch.num_envs, -1)
+                return
             shaped = actions.reshape(self.batch.num_envs, -1, actions.shape[-1])
             c, b = len(self.batch.layout.continuous), len(self.batch.layout.binary)
             self.batch["continuous"][:, self.agents] = shaped[..., :c]
@@ -80,6 +89,29 @@ def _vec_env(config: Config) -> Any:
     return LudusVecEnv()
 
 
+def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
+    """The same for QR-DQN. Equal are envs, batch, replayed samples per step, sizes of layers and number of quantiles."""
+    from dataclasses import replace
+
+    import torch
+
+    env = _vec_env(replace(config, envs=8) if defaults else config, discrete=True)
+    from sb3_contrib import QRDQN
+
+    options: dict[str, Any] = {}
+    if not defaults:
+        c = config.rainbow
+        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[config.policy.activation]
+        network = dict(net_arch=[*config.policy.hidden, c.stream], activation_fn=activation, n_quantiles=c.quantiles)
+        options = dict(
+            batch_size=c.batch, buffer_size=c.replay, learning_starts=c.batch, policy_kwargs=network, train_freq=c.rollout,
+            gradient_steps=max(1, round(c.rollout * env.rows * c.replay_ratio / c.batch)),
+            target_update_interval=round(c.target_every * c.batch / c.replay_ratio),  # it counts agent-steps, not updates
+        )  # fmt: skip
+    model = QRDQN("MlpPolicy", env, device="cpu", seed=0, **options)
+    return _rate(model, env, max(model.train_freq.frequency, 64) * env.rows, seconds)  # default settings update every 4 steps
+
+
 def sb3(config: Config, seconds: float, defaults: bool) -> float:
     """Valid agent-steps per second. `defaults`: 8 envs and the library's own settings, as most of its users run it."""
     from dataclasses import replace
@@ -106,7 +138,11 @@ def sb3(config: Config, seconds: float, defaults: bool) -> float:
         from stable_baselines3 import PPO
 
         model = PPO("MlpPolicy", env, device="cpu", seed=0, **options)
-    step = model.n_steps * env.rows
+    return _rate(model, env, model.n_steps * env.rows, seconds)
+
+
+def _rate(model: Any, env: Any, step: int, seconds: float) -> float:
+    """Valid agent-steps per second, measured over whole rounds of `step` agent-steps after a first one."""
     model.learn(step)
     start, env.valid, total = time.perf_counter(), 0, 0
     while time.perf_counter() - start < seconds or not total:
@@ -119,10 +155,17 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
     """Rates by peer."""
     if name != "sb3":
         raise LudusError(f"unknown peer '{name}': there is sb3")
-    if config.algorithm != "ppo":
-        raise LudusError(f"sb3 is measured with PPO, but this recipe learns by {config.algorithm}: leave --against sb3 out")
     if config.device != "cpu":
         raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
+    if config.algorithm == "rainbow":
+        if layout_of(config)[0].seen:
+            raise LudusError(
+                f"sb3 is given numbers, and {config.game} is seen as pictures: leave --against sb3 out, or use racing_lidar"
+            )
+        return {
+            "sb3_contrib_qrdqn_equal": sb3_qrdqn(config, seconds, False),
+            "sb3_contrib_qrdqn_defaults": sb3_qrdqn(config, seconds, True),
+        }
     label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"
     return {f"{label}_equal": sb3(config, seconds, False), f"{label}_defaults": sb3(config, seconds, True)}
 
