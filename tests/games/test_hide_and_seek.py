@@ -611,22 +611,6 @@ def test_approach_pays_for_coming_nearer_and_takes_it_back():
     assert batch["term_approach"][0, SEEKER] == 0  # nothing is earned while they hide
 
 
-def test_escape_pays_for_getting_away_and_takes_it_back():
-    """Of 8 / (8 + metres) to the nearest seeker only the change is earned, while the hider is free."""
-    batch = flat(hiders=2, catch_seconds=0.05)
-    stand(batch, SEEKER, 10.5, 10.5, yaw=math.pi)
-    stand(batch, MATE, 10.5, 26.5)
-    stand(batch, HIDER, 14.5, 10.5)
-    act(batch, SEEKER)
-    for x, expected in ((18.5, 8 / 12 - 8 / 16), (14.5, 8 / 16 - 8 / 12)):
-        stand(batch, HIDER, x, 10.5)
-        act(batch, SEEKER)
-        assert batch["term_escape"][0].tolist() == pytest.approx([0, expected, 0], abs=1e-5)
-    stand(batch, SEEKER, 13.0, 10.5, yaw=0.0)
-    act(batch, SEEKER)
-    assert batch["caught"][0, HIDER] and batch["term_escape"][0, HIDER] == 0
-
-
 def test_each_part_of_the_world_is_searched_once():
     batch = flat(catch_distance=0.5)
     earned = []

@@ -110,33 +110,22 @@ def judge(
         outcome[env, hider] = 1 if alive[env, hider] else -1
 
 
-def nearness(position, alive, env, agent, seekers, agents):
-    """A potential. For a seeker: 0 for hiders out of the world, 1 for each at hand or caught; for a hider: the same of the
-    nearest seeker."""
-    if agent < seekers:
-        total = float32(0.0)
-        for hider in range(seekers, agents):
-            total += closeness(position, env, agent, hider) if alive[env, hider] else float32(1.0)
-        return total
-    most = float32(0.0)
-    for seeker in range(seekers):
-        most = max(most, closeness(position, env, agent, seeker))
-    return most
+def nearness(position, alive, env, seeker, seekers, agents):
+    """A potential: 0 for hiders out of the world, 1 for each at hand or caught."""
+    total = float32(0.0)
+    for hider in range(seekers, agents):
+        total += HALF_NEAR / (HALF_NEAR + distance(position, env, seeker, hider)) if alive[env, hider] else float32(1.0)
+    return total
 
 
-def closeness(position, env, one, other):
-    return HALF_NEAR / (HALF_NEAR + distance(position, env, one, other))
-
-
-@phase(lanes="agents", writes=("near", "term_approach", "term_escape"))
-def approach(env, agent, agents, seekers, step, hide_steps, position, alive, near, term_approach, term_escape):
-    """Pays for coming nearer, or for getting away, and takes it back on the way back: it sums to nothing over a round trip."""
+@phase(lanes="agents", writes=("near", "term_approach"))
+def approach(env, agent, agents, seekers, step, hide_steps, position, alive, near, term_approach):
+    """Pays for coming nearer and takes it back for falling behind, so that it sums to nothing over a round trip."""
+    if agent >= seekers:
+        return
     now = nearness(position, alive, env, agent, seekers, agents)
     if step[env] > hide_steps[env]:
-        if agent < seekers:
-            term_approach[env, agent] = now - near[env, agent]
-        elif alive[env, agent]:
-            term_escape[env, agent] = near[env, agent] - now
+        term_approach[env, agent] = now - near[env, agent]
     near[env, agent] = now
 
 
@@ -154,7 +143,7 @@ def search(env, agent, seekers, world, step, hide_steps, alive, position, been, 
 
 @phase(lanes="agents", writes=("near", "been"))
 def line_up(env, agent, agents, seekers, position, alive, near, been):
-    near[env, agent] = nearness(position, alive, env, agent, seekers, agents)
+    near[env, agent] = nearness(position, alive, env, agent, seekers, agents) if agent < seekers else float32(0.0)
     for row in range(PARTS):
         been[env, agent, row] = 0
 
