@@ -305,10 +305,10 @@ def evaluate(
     values = measured(policies)
     if not values:
         raise LudusError(f"{config.game} has nobody to play {' or '.join(wanted)} against")
-    metrics = intervals(values)
+    metrics = intervals(values, first.game.goal_metrics)
     if quiet:
         without = measured(quiet)
-        metrics |= {f"silenced/{name}": value for name, value in intervals(without).items()}
+        metrics |= {f"silenced/{name}": value for name, value in intervals(without, first.game.goal_metrics).items()}
         metrics |= {f"heard_minus_silenced/{name}": difference(v, without[name]) for name, v in values.items()}
     return {
         "run": str(folder),

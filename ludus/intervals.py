@@ -37,12 +37,29 @@ def difference(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
     return {"mean": float(values.mean()), "low": low, "high": high}
 
 
-def interval(values: np.ndarray, share: bool = False) -> dict[str, float]:
-    """Mean and interval: Wilson's for what is 0 or 1, else the normal one; `share`: which stays between 0 and 1."""
+def interval(values: np.ndarray, share: bool | None = None) -> dict[str, float]:
+    """Mean and interval. Of a `share` (between 0 and 1): Wilson's, with as many episodes as a coin would need for the same
+    standard error. Else the normal one; None: a share where all values are 0 or 1."""
+    if share is None:
+        share = bool(np.isin(values, (0.0, 1.0)).all())
+    if share:
+        values = np.clip(values, 0.0, 1.0)
     n, mean = len(values), float(values.mean())
-    if np.isin(values, (0.0, 1.0)).all():
-        low, high = wilson(float(values.sum()), n)
+    if share:
+        count = as_coins(values)
+        low, high = wilson(mean * count, count)
         return {"mean": mean, "low": low, "high": high}
     half = Z * float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else float("inf")
-    low, high = mean - half, mean + half
-    return {"mean": mean, "low": max(0.0, low), "high": min(1.0, high)} if share else {"mean": mean, "low": low, "high": high}
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def as_coins(values: np.ndarray) -> float:
+    """How many coins (values of 0 or 1) of this mean have a mean as sure as that of these values between 0 and 1: the effective
+    sample size, as in surveys. The variance is taken with one more value as uncertain as a coin, so that a few values that happen
+    to agree are no proof of no spread."""
+    n, mean = len(values), float(values.mean())
+    coin = mean * (1 - mean)
+    if np.isin(values.round(5), (0.0, 1.0)).all() or n < 2:  # sums of float32 that should be 1 are nearly
+        return float(n)
+    variance = (float(values.var(ddof=1)) * (n - 1) + coin) / n
+    return max(float(n), n * coin / variance)

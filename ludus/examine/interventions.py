@@ -19,10 +19,9 @@ from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.examine.evidence import Diagnostics
 from ludus.examine.next_keys import bots_of, foretold, predictors
-from ludus.intervals import interval
 from ludus.policies.strategy import HISTORY
 from ludus.training.devices import set_threads
-from ludus.training.evaluate import measure
+from ludus.training.evaluate import intervals, measure
 from ludus.training.load import load_policies
 from ludus.training.run import Run, split_reference
 from ludus.training.sources import is_foreign, make_batch
@@ -117,7 +116,8 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             touched = Intervened(policies[role], kind, messages)
             playing: dict[str, Any] = {**policies, role: touched}
             values = measure(make, playing, against, episodes, config.eval.seed + 1)
-            line |= _told(role, kind, touched, values, main_goal(first, role), alone=len(policies) == 1)
+            told = intervals(values, first.game.goal_metrics)
+            line |= _told(role, kind, touched, told, main_goal(first, role), alone=len(policies) == 1)
     for role, predictor in predictors(reference).items():
         keys = foretold(make, policies[role], predictor, bots_of(first), config.eval.seed + 1)
         line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
@@ -143,7 +143,7 @@ def main_goal(batch: Any, role: str) -> str | None:
 
 
 def _told(
-    role: str, kind: str, touched: Intervened, values: Mapping[str, np.ndarray], goal: str | None, alone: bool
+    role: str, kind: str, touched: Intervened, values: Mapping[str, Mapping[str, float]], goal: str | None, alone: bool
 ) -> dict[str, float]:
     prefix = f"intervention/{role}/{kind}"
     out = {f"{prefix}/change": float(np.mean(touched.changes))} if touched.changes else {}
@@ -151,6 +151,9 @@ def _told(
     for told, candidates in names.items():
         found = next((values[n] for n in candidates if n in values), None)
         if found is not None:
-            low, mean, high = (interval(found, share=False)[k] for k in ("low", "mean", "high"))
-            out |= {f"{prefix}/{told}": mean, f"{prefix}/{told}_low": low, f"{prefix}/{told}_high": high}
+            out |= {
+                f"{prefix}/{told}": found["mean"],
+                f"{prefix}/{told}_low": found["low"],
+                f"{prefix}/{told}_high": found["high"],
+            }
     return out

@@ -180,7 +180,7 @@ class League:
             measured = measure(make, self.policies, "pool", -(-episodes // len(steps)), seed, greedy, rivals=rivals)
             for name, values in measured.items():
                 found.setdefault(name, []).append(values)
-        return intervals({name: np.concatenate(parts) for name, parts in found.items()})
+        return intervals({name: np.concatenate(parts) for name, parts in found.items()}, self.batch.game.goal_metrics)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 

@@ -197,6 +197,11 @@ def check_values(batch: Batch, low: np.ndarray, high: np.ndarray) -> None:
             f"reward term {name} adds up to {lowest:.3f} … {highest:.3f} in an episode; declared are {low[i]} to {high[i]}"
         )
     assert np.isin(batch.numpy("outcome"), (-1, 0, 1)).all(), "outcome must be -1, 0 or 1"
+    for i, (name, goal) in enumerate(batch.game.goal_metrics.items()):
+        lowest, highest = batch.numpy("goals")[..., i].min(), batch.numpy("goals")[..., i].max()
+        assert not goal.share or -1e-3 < lowest <= highest < 1 + 1e-3, (
+            f"goal metric {name} is {lowest:.3f} … {highest:.3f}: no share"
+        )
 
 
 def check_bots(game: Game, device: str) -> None:

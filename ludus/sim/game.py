@@ -89,6 +89,8 @@ class Goal:
     help: str = ""
     roles: str | tuple[str, ...] | None = None
     higher_is_better: bool = True
+    share: bool = False
+    """It lies between 0 and 1, and so does its interval."""
 
 
 @dataclass(frozen=True)

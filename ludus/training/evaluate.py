@@ -74,11 +74,27 @@ def evaluate(
     rivals: Mapping[str, Policy] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Metrics with intervals; see `measure`."""
-    return intervals(measure(make, policies, against, episodes, seed, greedy, keep, rivals))
+    goals: dict[str, Any] = {}
+
+    def made(num_envs: int) -> Any:
+        batch = make(num_envs)
+        goals.update(batch.game.goal_metrics)
+        return batch
+
+    return intervals(measure(made, policies, against, episodes, seed, greedy, keep, rivals), goals)
 
 
-def intervals(measured: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    return {name: interval(values, share=name.endswith(OUTCOMES)) for name, values in measured.items()}
+def intervals(measured: Mapping[str, np.ndarray], goals: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """`goals` are the goal metrics of the game: which of them are shares, whose intervals stay between 0 and 1."""
+    return {name: interval(values, share=_is_share(name, goals)) for name, values in measured.items()}
+
+
+def _is_share(name: str, goals: Mapping[str, Any]) -> bool | None:
+    """None: not said, so that values of 0 and 1 are taken for one."""
+    last = name.rpartition("/")[2]
+    if last == "length":
+        return False
+    return True if last in OUTCOMES or (last in goals and goals[last].share) else None
 
 
 def measure(

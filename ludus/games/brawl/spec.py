@@ -69,8 +69,8 @@ GAME = Game(
         spam=Term("cost", 0.0, most=MISS_MOST, help="a move that ends without having hit"),
     ),
     goal_metrics=dict(
-        win=Goal("1 if it won; a draw is no win"),
-        draw=Goal("1 if neither won", higher_is_better=False),
+        win=Goal("1 if it won; a draw is no win", share=True),
+        draw=Goal("1 if neither won", higher_is_better=False, share=True),
         stock_difference=Goal("stocks the opponent lost, less those lost"),
         damage_difference=Goal("damage dealt, less damage taken"),
     ),

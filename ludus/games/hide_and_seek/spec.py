@@ -163,9 +163,9 @@ GAME = Game(
         time=Term("cost", -0.001, most=SEEKING, help="each step of seeking"),
     ),
     goal_metrics=dict(
-        catch_rate=Goal("share of the hiders caught", roles="seeker"),
-        survival=Goal("1 if never caught", roles="hider"),
-        lasted=Goal("share of the seeking time it was free", roles="hider"),
+        catch_rate=Goal("share of the hiders caught", roles="seeker", share=True),
+        survival=Goal("1 if never caught", roles="hider", share=True),
+        lasted=Goal("share of the seeking time it was free", roles="hider", share=True),
     ),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
     step=[turn, intend, build, move, see, hold, leave, judge, approach, search, look, observe_self, observe_others, observe_blocks],

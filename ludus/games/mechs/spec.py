@@ -160,10 +160,10 @@ GAME = Game(
         win=Term("goal", 20.0, most=1, least=-1, help="1 for the team that wins, -1 for the one that loses"),
     ),
     goal_metrics=dict(
-        win=Goal("1 if its team won (a draw is no win)"),
-        draw=Goal("1 if neither team won", higher_is_better=False),
-        zone_share=Goal("its team's share of the zone score"),
-        survival=Goal("1 if it was not destroyed"),
+        win=Goal("1 if its team won (a draw is no win)", share=True),
+        draw=Goal("1 if neither team won", higher_is_better=False, share=True),
+        zone_share=Goal("its team's share of the zone score", share=True),
+        survival=Goal("1 if it was not destroyed", share=True),
     ),
     setup=[maps.enlist, maps.draw, maps.build, maps.level, maps.route, maps.survey],
     step=[

@@ -25,8 +25,8 @@ GAME = Game(
         near=Term("shaping", 0.01, most="max_steps", roles="chaser", help="1 beside a runner, 0 a world away"),
     ),
     goal_metrics=dict(
-        catch_rate=Goal("share of the runners caught", roles="chaser"),
-        survival=Goal("1 if never caught", roles="runner"),
+        catch_rate=Goal("share of the runners caught", roles="chaser", share=True),
+        survival=Goal("1 if never caught", roles="runner", share=True),
     ),
     step=[move, reach_out, leave, judge, observe],
     reset=[spawn, observe],
