@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -57,6 +58,8 @@ def main(arguments: list[str]) -> int:
         options.run, options.against, episodes, on=options.on, seed=options.seed, greedy=options.greedy, silence=options.silence
     )
     if options.json:
+        for value in result["metrics"].values():  # one episode knows no interval, and JSON no infinity
+            value.update({k: None for k in ("low", "high") if not math.isfinite(value[k])})
         print(json.dumps(result))
     else:
         how = "greedy" if options.greedy else "sampled"
