@@ -108,7 +108,7 @@ def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
             gradient_steps=max(1, round(c.rollout * env.rows * c.replay_ratio / c.batch)),
             target_update_interval=round(c.target_every * c.batch / c.replay_ratio),  # it counts agent-steps, not updates
         )  # fmt: skip
-    model = QRDQN("MlpPolicy", env, device="cpu", seed=0, **options)
+    model: Any = QRDQN("MlpPolicy", env, device="cpu", seed=0, **options)
     return _rate(model, env, max(model.train_freq.frequency, 64) * env.rows, seconds)  # default settings update every 4 steps
 
 

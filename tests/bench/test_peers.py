@@ -19,7 +19,7 @@ def test_qr_dqn_replays_as_many_samples_per_step_as_rainbow(monkeypatch):
 
     monkeypatch.setattr(peers, "_rate", one_round)
     config = load_recipe("racing_lidar")
-    config.envs, config.rainbow.batch, config.rainbow.replay_ratio = 16, 64, 2.0
+    config.envs, config.rainbow.batch, config.rainbow.replay_ratio, config.rainbow.replay = 16, 64, 2.0, 2048
     peers.sb3_qrdqn(resolve(config), 0.0, defaults=False)
     assert made["model"]._n_updates * 64 == 2 * made["steps"] == 2 * 64 * 16  # two rounds of 32 steps in 16 envs
     assert 0.9 * made["steps"] < made["seen"] <= made["steps"]  # all but reset rows

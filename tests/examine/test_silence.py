@@ -17,6 +17,7 @@ from ludus.recipes import load_recipe
 from ludus.training import load
 from ludus.training.sources import layout_of
 
+pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 SMALL = {
     "envs": 4, "train.threads": 1, "train.total_agent_steps": 64, "learn.rollout": 16, "learn.minibatches": 1, "learn.epochs": 1,
     "policy.hidden": (), "policy.separate_value": False, "policy.normalise_observation": False, "eval.episodes": 2,
@@ -56,9 +57,10 @@ def entry(layout, word):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return ludus.train(
-        "env:tests.examine.test_silence:Whisper", run=tmp_path_factory.mktemp("silence") / "run", quiet=True, **SMALL
-    ).path
+    folder = tmp_path_factory.mktemp("silence") / "run"
+    with pytest.MonkeyPatch.context() as patch:  # as envs_in_this_process, which serves single tests
+        patch.setattr("ludus.envs.foreign.choose_workers", lambda seconds, num_envs: 0)
+        return ludus.train("env:tests.examine.test_silence:Whisper", run=folder, quiet=True, **SMALL).path
 
 
 @pytest.fixture
