@@ -198,13 +198,17 @@ class ForeignBatch:
         count, self._valid_steps = self._valid_steps, 0
         return count
 
-    def read_spent(self) -> tuple[float, float]:
-        """Since the last call: seconds of training that went into resets, and CPU time that worker processes used."""
+    def read_spent(self) -> tuple[float, float, float]:
+        """Since the last call: seconds of training that went into resets and into waiting for envs elsewhere, and CPU time that
+        worker processes used (so that waiting for those is simulating)."""
         resets, used = float(self.arrays["reset_seconds"].sum()), float(self.arrays["worker_cpu"].sum())
         workers = int(np.count_nonzero(self.arrays["worker_cpu"]))
         self.arrays["reset_seconds"][...] = 0.0
         used, self._worker_cpu = used - self._worker_cpu, used
-        return resets / max(1, workers), used
+        waited = 0.0
+        if isinstance(self.host, RemoteHost):
+            waited, self.host.waited = self.host.waited, 0.0
+        return resets / max(1, workers), waited, used
 
     def received(self) -> dict[str, Any]:
         return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}}

@@ -43,6 +43,7 @@ class RemoteHost:
         self.missed_since = [time.monotonic()] * num_envs
         self.random = np.random.default_rng(0)
         self.number = 0  # of the step, for answers to name
+        self.waited = 0.0  # seconds that went into waiting for clients, since it was last read
         self.faults_in_a_row = 0
         self.last_cause = "none has come yet"
 
@@ -55,8 +56,9 @@ class RemoteHost:
         self.number += 1
         for client, rows in asked.items():
             client.send(self._message(client.hello, rows))
-        until = time.monotonic() + self.answer_seconds
-        good = [self._hear(client, rows, until) for client, rows in asked.items()]
+        begin = time.monotonic()
+        good = [self._hear(client, rows, begin + self.answer_seconds) for client, rows in asked.items()]
+        self.waited += time.monotonic() - begin
         self.faults_in_a_row = 0 if any(good) else self.faults_in_a_row + len(good)
         if self.faults_in_a_row > MOST_FAULTS:
             raise LudusError(
@@ -74,7 +76,9 @@ class RemoteHost:
         self._lend()
         while self.arrays["resetting"].all() and not any(self.loans):
             self._refuse_absence()
+            begin = time.monotonic()
             self.gate.wait_for_news(0.2)
+            self.waited += time.monotonic() - begin
             self._lend()
         self._refuse_absence()
 

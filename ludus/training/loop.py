@@ -158,13 +158,14 @@ class Trainer:
         return record | self.spent(time.process_time() - cpu)
 
     def spent(self, cpu: float) -> dict[str, float]:
-        """CPU time of an iteration, with that of worker processes. Envs of other libraries say what their resets took; compiled
-        games reset within a step."""
-        resets, elsewhere = self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0)
-        if resets:
-            resets = min(resets, self.clock.seconds["simulate"])
-            self.clock.seconds["simulate"] -= resets
-            self.clock.seconds["reset"] += resets
+        """CPU time of an iteration, with that of worker processes. Envs of other libraries say what their resets took, and envs
+        elsewhere how long they were waited for; compiled games reset within a step."""
+        resets, waits, elsewhere = self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0, 0.0)
+        for phase, seconds in (("reset", resets), ("wait_env", waits)):
+            if seconds:
+                seconds = min(seconds, self.clock.seconds["simulate"])
+                self.clock.seconds["simulate"] -= seconds
+                self.clock.seconds[phase] += seconds
         return {"speed/cpu_seconds": cpu + elsewhere}
 
     def opponent_metrics(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
     "speed/share/PHASE": (
         "share",
-        "share of the iteration's time: simulate, reset (foreign envs), act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
+        "share of the iteration's time: simulate, reset (foreign envs), wait_env (remote envs), act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
     ),
     "speed/cpu_per_s": ("s", "CPU time this process got per second, over the same window: little where others use the machine"),
     "speed/cpu_seconds": (

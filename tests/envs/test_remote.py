@@ -184,6 +184,7 @@ def test_training_reports_the_memory_of_its_clients(gate, tmp_path):
     )  # fmt: skip
     last = run.metrics()[-1]
     assert last["memory/client_mb"] == 12.5 and last["eval/self/return"] == LENGTH
+    assert 0 < last["speed/share/wait_env"] < 1
 
 
 def test_the_page_and_the_client_are_served(gate):

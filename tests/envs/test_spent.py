@@ -35,8 +35,8 @@ def test_time_of_resets_and_of_workers(workers):
     batch.read_spent()
     for _ in range(TENTH + 1):
         batch.step()
-    resets, used = batch.read_spent()
+    resets, waited, used = batch.read_spent()
     assert 2 * RESET <= resets < 2 * RESET + 0.1
     assert (2 * TENTH * STEP <= used < 2 * TENTH * STEP + 0.1) if workers else used == 0.0
-    assert batch.read_spent() == (0.0, 0.0)
+    assert waited == 0.0 and batch.read_spent() == (0.0, 0.0, 0.0)
     batch.host.close()
