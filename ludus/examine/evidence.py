@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ludus.learn.algorithm import Algorithm, Evidence
+from ludus.learn.replay import TERMINATED, TRUNCATED
+
+OUT_OF_RANGE = 10.0
+"""What a normalised observation is cut to; observations that are not normalised should be of the size of 1."""
+REPLAYED = 2048
+"""Rows of the replay that are looked at."""
 
 
 class Diagnostics:
@@ -28,7 +35,7 @@ class Diagnostics:
         for name, policy in self.algorithm.policies.items():
             evidence = self.algorithm.evidence(name)
             parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(name, policy, evidence)}
-            parts |= self._masks(name, evidence)
+            parts |= {**self._masks(name, evidence), **self._replay(name, evidence)}
             for key, value in parts.items():
                 out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value
         return out
@@ -80,10 +87,11 @@ class Diagnostics:
         low, high = rows.amin(0), rows.amax(0)
         finite = torch.isfinite(rows).all(0)
         out: dict[str, Any] = {
-            "observation/constant": [n for n, same in zip(names, (low == high).tolist(), strict=True) if same],
-            "observation/not_finite": [n for n, ok in zip(names, finite.tolist(), strict=True) if not ok],
+            "observation/constant": _named(names, low == high),
+            "observation/not_finite": _named(names, ~finite),
             "observation/largest": float(rows.abs().max()),
         }
+        out |= self._normaliser(policy, names, rows)
         if _all_alike(evidence):
             return out
         observation, state, starts, mask, seen = evidence.inputs
@@ -92,11 +100,50 @@ class Diagnostics:
         shuffled = {"observation": (observation[:, order], state, starts, mask, seen)}
         if policy.state_size and not bool(starts.all()):  # where an episode starts there is no memory yet
             shuffled["memory"] = (observation, state[order], starts, mask, seen)
+        messages = [i for i, name in enumerate(names) if "message" in name]
+        if messages:
+            shuffled["messages"] = (_shuffled(observation, messages, order), state, starts, mask, seen)
         for name, part in seen.items():
             shuffled[f"seen_{name}"] = (observation, state, starts, mask, {**seen, name: part[:, order]})
         for name, inputs in shuffled.items():
             out[f"sensitivity/{name}"] = self.distance(base, policy(*inputs).distribution)
         return out
+
+    def _normaliser(self, policy: Any, names: Sequence[str], rows: Tensor) -> dict[str, list[Any]]:
+        """Entries so large that they are cut, and what observations are normalised by, entry for entry."""
+        if policy is None or not policy.normalise_observation:
+            return {"observation/out_of_range": _named(names, rows.abs().amax(0) > OUT_OF_RANGE)}
+        norm = policy.observation_norm
+        mean, std = norm.mean[: len(names)], norm.std[: len(names)]
+        return {
+            "observation/out_of_range": _named(names, ((rows - mean) / std).abs().amax(0) > norm.limit),
+            "observation/normaliser_mean": [float(f"{x:.4g}") for x in mean.tolist()],
+            "observation/normaliser_std": [float(f"{x:.4g}") for x in std.tolist()],
+        }
+
+    def _replay(self, role: str, evidence: Evidence) -> dict[str, float]:
+        """What the replay holds, from some of its valid rows, evenly over the ring: how they ended, what was done, what is there
+        more than once."""
+        replay = evidence.replay
+        if replay is None:
+            return {}
+        stored = min(int(replay.head), replay.length) * replay.rows
+        some = torch.arange(min(REPLAYED, stored), device=replay.action.device) * stored // max(1, min(REPLAYED, stored))
+        some = some[replay.valid.flatten()[some]]
+        if not len(some):
+            return {}
+        action, reward, end = (t.flatten()[some] for t in (replay.action, replay.reward, replay.end))
+        (options,) = self.layout.actions_of(role).choices.values()
+        shares = torch.bincount(action.long(), minlength=len(options)) / len(some)
+        alike = torch.cat([replay.observation.flatten(0, 1)[some], action.float().unsqueeze(1)], 1)
+        return {
+            "replay/terminated": float((end == TERMINATED).float().mean()),
+            "replay/truncated": float((end == TRUNCATED).float().mean()),
+            "replay/rewarded": float((reward > 0).float().mean()),
+            "replay/punished": float((reward < 0).float().mean()),
+            "replay/duplicates": 1 - len(torch.unique(alike, dim=0)) / len(some),
+            **{f"replay/action/{option}": float(share) for option, share in zip(options, shares.tolist(), strict=True)},
+        }
 
     def _masks(self, role: str, evidence: Evidence) -> dict[str, list[str]]:
         """Options that the mask allowed in none of the rows looked at: that they are not tried is no fault of the policy."""
@@ -150,6 +197,17 @@ class Diagnostics:
                 if bool((~torch.isfinite(p)).any()):
                     return f"the weights {n} of the role {name} are not finite: lower the learning rate or the gradient limit"
         return "a loss is not finite: lower the learning rate"
+
+
+def _named(names: Sequence[str], so: Tensor) -> list[str]:
+    return [name for name, yes in zip(names, so.tolist(), strict=True) if yes]
+
+
+def _shuffled(observation: Tensor, entries: list[int], order: Tensor) -> Tensor:
+    """Other rows' values in these entries."""
+    out = observation.clone()
+    out[..., entries] = observation[:, order][..., entries]
+    return out
 
 
 def _all_alike(evidence: Evidence) -> bool:

@@ -25,6 +25,7 @@ class Evidence(NamedTuple):
     inputs: tuple[Any, ...]  # arguments of the policy for some rows of one step
     observation: Tensor  # [rows, entries] that were learned from
     suspects: Mapping[str, Tensor]  # name → tensor in the order of computation, to find the first NaN in
+    replay: Any = None  # the Replay of the role, where there is one
 
 
 class Algorithm(Protocol):

@@ -235,6 +235,7 @@ class Rainbow(Learner):
             ),
             observation=observed[valid] if bool(valid.any()) else observed.flatten(0, 1),
             suspects={"observation": observed, "reward": r.reward[recent]},
+            replay=r,
         )  # fmt: skip
 
     # -- playing -------------------------------------------------------------------------------------------------------

@@ -109,6 +109,26 @@ TABLE: dict[str, tuple[str, str]] = {
 }
 
 
+# of diagnostics.jsonl, every `log.diagnostics_every` iterations; OF stands for a name
+DIAGNOSTICS: dict[str, tuple[str, str]] = {
+    "progress/agent_steps": ("agent-steps", "as in metrics.jsonl"),
+    "module/ROLE/OF/gradient": ("", "gradient norm of a module in the last update"),
+    "module/ROLE/OF/weight": ("", "norm of its weights"),
+    "module/ROLE/OF/update_ratio": ("share", "how far the update moved them, relative to that norm"),
+    "units/ROLE/OF/dead_share": ("share", "units of an activation that say the same for every row"),
+    "units/ROLE/effective_rank": ("", "directions that the last hidden layer uses"),
+    "observation/ROLE/constant": ("names", "entries that never changed in the rollout"),
+    "observation/ROLE/not_finite": ("names", "entries that held a NaN or an infinity"),
+    "observation/ROLE/out_of_range": ("names", "entries beyond 10 deviations, where they are cut; not normalised: beyond 10"),
+    "observation/ROLE/largest": ("raw", "largest entry"),
+    "observation/ROLE/normaliser_mean": ("raw", "what is taken off, entry by entry; normaliser_std: what it is divided by"),
+    "mask/ROLE/never_allowed": ("names", "options that the mask allowed in none of the rows looked at"),
+    "sensitivity/ROLE/OF": ("", "change of the output with another row's observation, memory, messages, seen_NAME"),
+    "replay/ROLE/OF": ("share", "rows of the replay that were terminated, truncated, rewarded, punished, duplicates (same observation and action)"),
+    "replay/ROLE/action/OPTION": ("share", "rows of the replay in which this was done"),
+}  # fmt: skip
+
+
 def table_markdown() -> str:
     """The page docs/metrics.md."""
     lines = [
@@ -121,6 +141,15 @@ def table_markdown() -> str:
         "| --- | --- | --- |",
     ]
     lines += [f"| `{name}` | {unit} | {meaning} |" for name, (unit, meaning) in TABLE.items()]
+    lines += [
+        "",
+        "What `diagnostics.jsonl` holds, every `log.diagnostics_every` iterations: slower evidence for the doctor. How often each",
+        "action is taken is in `metrics.jsonl`.",
+        "",
+        "| name | unit | meaning |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| `{name}` | {unit} | {meaning} |" for name, (unit, meaning) in DIAGNOSTICS.items()]
     return "\n".join(lines) + "\n"
 
 

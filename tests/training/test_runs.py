@@ -12,7 +12,7 @@ import ludus
 from ludus import LudusError, api
 from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
 from ludus.training import checkpoint
-from ludus.training.run import Run
+from ludus.training.run import Run, read_lines
 
 
 def config(**changes):
@@ -64,7 +64,7 @@ def test_metrics_have_documented_names(run):
     """Every key of a real run matches a line of the table that docs/metrics.md is made from."""
     import re
 
-    from ludus.training.metrics import TABLE
+    from ludus.training.metrics import DIAGNOSTICS, TABLE
 
     placeholders = {
         "ROLE": "[a-z]+",
@@ -90,6 +90,12 @@ def test_metrics_have_documented_names(run):
         "eval/self/survival_greedy",
         "goal/chaser/catch_rate",
     } <= keys
+    patterns = [
+        re.compile(n.replace("ROLE", "[a-z]+").replace("OF", "[a-z_.0-9]+").replace("mean", "(mean|std)") + "$")
+        for n in DIAGNOSTICS
+    ]
+    keys = {k for line in read_lines(run.path / "diagnostics.jsonl") for k in line}
+    assert keys and [k for k in keys if not any(p.match(k) for p in patterns)] == []
 
 
 def test_the_metrics_page_is_current():
