@@ -96,10 +96,12 @@ def _rises(values: Array, of: Noise) -> bool:
 
 
 def of_role(log: Log, role: str) -> Progress:
-    """The return of a role. Among several learning roles a return says little: the others learn too."""
+    """The return of a role. Among several learning roles a return says little: the others learn too. Where its own past is
+    among its opponents, a fall says little: they get stronger with it."""
     sooner = same_but_sooner(log, role)
     judged = progress(log.of(role, "return")) if sooner is None else progress(sooner)
     judged = judged if sooner is None else dataclasses.replace(judged, measure="episode length, shorter counting as better")
+    judged = judged if log.get("league/pool/win_rate") is None else dataclasses.replace(judged, fall=0.0)
     return dataclasses.replace(judged, whole=False) if competitive(log) else judged
 
 

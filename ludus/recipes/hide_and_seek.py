@@ -19,6 +19,7 @@ def hide_and_seek() -> Config:
         envs=512,
         policy=PolicyConfig(
             hidden=(128, 128),
+            activation="relu",  # on a CPU tanh would take a fifth of the time
             # the game's own scaling is better than statistics of entries that are almost always 0
             normalise_observation=False,
             # a full turn is 112 degrees a step: wider noise only spins

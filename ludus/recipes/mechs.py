@@ -7,8 +7,11 @@ def mechs_2v2() -> Config:
     """Two against two on a small map: minutes on a CPU."""
     return Config(
         game="mechs:small",
-        # a potential: it leads to the zone. With the game's own 0.25 a third of the budget goes by before anybody stays there
-        game_values={"reward.approach": 5.0},
+        game_values={
+            # a potential: it leads to the zone. With the game's own 0.25 a third of the budget goes by before anybody stays there
+            "reward.approach": 5.0,
+            "maps": 256,  # with the game's 8, mechs learn the maps by heart and lose on others
+        },
         envs=256,
         policy=PolicyConfig(
             hidden=(128,),
@@ -32,7 +35,7 @@ def mechs_2v2() -> Config:
             minibatches=8,
             reward_scale=0.1,
         ),
-        league=LeagueConfig(mix="self 40, pool 10, bot:objective 35, bot:random 15"),
+        league=LeagueConfig(mix="self 35, pool 10, bot:objective 35, bot:hunter 10, bot:random 10"),
         train=TrainConfig(total_seconds=1200.0),
         eval=EvalConfig(episodes=64, every_seconds=240.0, greedy=False, against=("bot:objective", "bot:hunter", "bot:random")),
         checkpoint=CheckpointConfig(best_metric="eval/bot:objective/win"),
@@ -45,6 +48,6 @@ def mechs() -> Config:
     config.game = "mechs"
     config.envs = 1024
     config.learn.minibatches = 16
-    config.league.mix = "self 60, pool 10, bot:objective 20, bot:random 10"  # ten beginners never beat the bot
+    config.league.mix = "self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10"  # ten beginners never beat the bot
     config.train = TrainConfig(total_seconds=420.0)
     return config

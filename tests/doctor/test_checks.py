@@ -82,6 +82,34 @@ def test_losing_less_is_no_forgetting():
     assert [finding.check for finding in forgetting(log("win_rate"))] == ["forgetting"]
 
 
+def test_winning_by_less_is_no_forgetting():
+    """The margin falls from 126 to 112, and every game is still won; with half of them lost it is told."""
+    from ludus.doctor.checks.self_play import forgetting
+    from ludus.doctor.log import Curve, Log
+
+    steps, margin = np.arange(1, 4) * 1000.0, np.array([110.0, 126.0, 112.0])
+
+    def log(wins):
+        curves = {"damage": margin, "damage_low": margin - 3, "damage_high": margin + 3, "win_rate": np.array([1.0, 1.0, wins])}
+        return Log("here", {f"eval/bot:b/{name}": Curve(f"eval/bot:b/{name}", steps, values) for name, values in curves.items()})
+
+    assert not list(forgetting(log(1.0)))
+    assert [finding.check for finding in forgetting(log(0.5))] == ["forgetting"]
+
+
+def test_a_return_that_falls_against_its_own_past_is_no_fall():
+    """Up to 100 and down to 20 again: a fall, unless the agent's snapshots are among its opponents."""
+    from ludus.doctor.checks.learning import return_falls
+    from ludus.doctor.log import Curve, Log
+
+    steps = np.arange(1, 61) * 1000.0
+    returns = np.concatenate([np.linspace(0, 100, 30), np.linspace(100, 20, 30)])
+    curves = {"episode/a/return": returns}
+    assert [f.check for f in return_falls(Log("here", {n: Curve(n, steps, v) for n, v in curves.items()}))] == ["return_falls"]
+    curves["league/pool/win_rate"] = np.full(60, 0.6)
+    assert not list(return_falls(Log("here", {n: Curve(n, steps, v) for n, v in curves.items()})))
+
+
 def test_a_goal_that_leans_upwards_is_not_held_against_the_return():
     """The return rises surely; catches from 0.01 to 0.05, among noise of the same size: they may well follow."""
     from ludus.doctor.checks.reward_hacking import return_without_goal

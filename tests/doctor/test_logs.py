@@ -61,6 +61,7 @@ WARNED = {
     "ludus/sick_untried": "action_never_tried",
     "ludus/sick_strategy": "attention_uniform",
     "ludus/sick_swings": "return_swings",
+    "ludus/sick_by_heart": "learned_by_heart",
 }
 
 
@@ -101,6 +102,12 @@ def test_skill_that_is_lost_is_named():
     found = [f for f in examine(read_log(LOGS / "ludus/sick_forgets")) if f.check == "forgetting"]
     assert len(found) == 1 and "bot:random/survival" in found[0].evidence
     assert not [f for f in examine(read_log(LOGS / "ludus/healthy_pursuit")) if f.check == "forgetting"]
+
+
+def test_a_run_is_told_that_it_knows_its_maps_by_heart():
+    """Mechs on eight maps beats the bot in three of four games there, and in half of those on maps it never saw."""
+    (found,) = [f for f in examine(read_log(LOGS / "ludus/sick_by_heart")) if f.check == "learned_by_heart"]
+    assert "league/bot:objective/win_rate at least 0.71" in found.evidence and "at most 0.62" in found.evidence
 
 
 # -- other formats and names, from the same data ------------------------------------------------------------------------

@@ -133,4 +133,34 @@ def _falls(values: np.ndarray, size: float) -> int:
     return count
 
 
-CHECKS = (return_falls, return_flat, return_swings)
+def learned_by_heart(log: Log) -> Iterator[Finding]:
+    """Against the same scripted opponent, play is worse in evaluation than in training, beyond both intervals.
+
+    Evaluation takes place on maps, tracks or levels that training never sees. Where there are few of those to train on, it is
+    cheaper to learn them by heart than to learn the game.
+
+    Train on many more of them, or on a fresh one every episode; a little more entropy and a smaller policy help too.
+    """
+    for trained in log.starting("league/bot:"):
+        held_out = log.get(f"eval/{trained.name.removeprefix('league/')}")
+        low, high = log.get(f"{trained.name}_low"), log.get(f"eval/{trained.name.removeprefix('league/')}_high")
+        if not trained.name.endswith("/win_rate") or held_out is None or low is None or high is None:
+            continue
+        step = int(held_out.steps[-1])
+        here = int(np.searchsorted(low.steps, step, side="right")) - 1
+        if here < 0 or float(high.values[-1]) >= float(low.values[here]):
+            continue
+        opponent = trained.name.split("/")[1]
+        yield Finding(
+            check="learned_by_heart",
+            severity="warning",
+            cause=f"play against {opponent} is worse where nothing was trained on: the training levels are known by heart",
+            evidence=f"{trained.name} at least {low.values[here]:.2f}, {held_out.name} at most {high.values[-1]:.2f} at step {step:,}",
+            confidence=0.6,
+            fix="train on many more maps, terrains or tracks (`ludus games show GAME` lists what sets their number)",
+            first_step=step,
+            last_step=step,
+        )
+
+
+CHECKS = (return_falls, return_flat, return_swings, learned_by_heart)

@@ -34,7 +34,7 @@ def forgetting(log: Log) -> Iterator[Finding]:
 
     Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
     """
-    fallen = [c for c in _bot_evaluations(log) if _fell(log, c)]
+    fallen = [c for c in _bot_evaluations(log) if _fell(log, c) and not _still_wins(log, c)]
     if not fallen:
         return
     curve = max(fallen, key=_lost)
@@ -56,6 +56,12 @@ def _fell(log: Log, curve: Curve) -> bool:
     """Does the whole of the last interval lie below that of some earlier evaluation?"""
     low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
     return low is not None and high is not None and float(high.values[-1]) < float(low.values[:-1].max())
+
+
+def _still_wins(log: Log, curve: Curve) -> bool:
+    """Who wins nearly every game against an opponent has forgotten nothing that matters, by whatever margin it wins."""
+    wins = log.get(f"{curve.name.rsplit('/', 1)[0]}/win_rate")
+    return wins is not None and float(wins.values[-1]) >= FULL
 
 
 def _lost(curve: Curve) -> float:
