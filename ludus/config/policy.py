@@ -55,6 +55,9 @@ class PolicyConfig:
     memory_size: int = 128
     """Units of the LSTM."""
     strategy: StrategyConfig = field(default_factory=StrategyConfig)
+    sets: tuple[str, ...] = ()
+    """Things of a kind in the observation, by what comes before their number: mate reads mate0_…, mate1_… with the same weights
+    and in any order. Empty: every entry has weights of its own."""
     separate_value: bool = True
     """A value network of its own, instead of a head on the actor's."""
     normalise_observation: bool = True

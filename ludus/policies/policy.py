@@ -16,6 +16,7 @@ from ludus.policies.encoders import Part, make_encoders
 from ludus.policies.heads import ActionSpace, Distribution
 from ludus.policies.memory import LSTM, ROOT_2, NoMemory, orthogonal
 from ludus.policies.normalise import RunningNorm
+from ludus.policies.sets import Members, SetEncoder, sets_of
 from ludus.policies.strategy import HISTORY, StrategyEncoder, history_of
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
@@ -27,11 +28,22 @@ def aligned(size: int) -> int:
 
 
 class Trunk(nn.Module):
-    """Hidden layers, then memory. Pictures, tokens and the strategy vector join in the first hidden layer."""
+    """Hidden layers, then memory. Pictures, tokens, sets and the strategy vector join in the first hidden layer."""
 
-    def __init__(self, inputs: int, config: PolicyConfig, seen: Mapping[str, Part]) -> None:
+    alone: Tensor
+
+    def __init__(
+        self, inputs: int, config: PolicyConfig, seen: Mapping[str, Part], sets: Mapping[str, Members] | None = None
+    ) -> None:
         super().__init__()
         self.seen = make_encoders(seen, config.hidden[0] if config.hidden else 0, config.strategy)
+        self.sets = nn.ModuleDict(
+            {n: SetEncoder(m, config.hidden[0], ACTIVATIONS[config.activation]()) for n, m in (sets or {}).items()}
+        )
+        if sets:
+            alone = torch.ones(inputs)
+            alone[[place for m in sets.values() for member in m.places for place in member]] = 0.0
+            self.register_buffer("alone", alone, persistent=False)
         layers: list[nn.Module] = []
         for size in config.hidden:
             layers += [orthogonal(nn.Linear(inputs, size), ROOT_2), ACTIVATIONS[config.activation]()]
@@ -48,8 +60,10 @@ class Trunk(nn.Module):
         self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor, vector: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """`vector`: the strategy vector, where it is known already."""
-        if self.seen:
-            hidden = self.encoder[0](x_lrf)
+        if self.seen or self.sets:
+            hidden = self.encoder[0](x_lrf * self.alone.to(x_lrf.dtype) if self.sets else x_lrf)
+            for members in self.sets.values():
+                hidden = hidden + members(x_lrf)
             for name, encoder in self.seen.items():
                 if vector is not None and isinstance(encoder, StrategyEncoder):
                     hidden = hidden + encoder.into(vector)
@@ -85,8 +99,9 @@ class Policy(nn.Module):
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
         self.value_norm = RunningNorm(1, limit=float("inf"))
-        self.actor = Trunk(self.inputs, config, self.seen)
-        self.critic = Trunk(self.inputs, config, self.seen) if config.separate_value else None
+        sets = sets_of(entries, config.sets)
+        self.actor = Trunk(self.inputs, config, self.seen, sets)
+        self.critic = Trunk(self.inputs, config, self.seen, sets) if config.separate_value else None
         features = self.actor.outputs
         self.action_head = orthogonal(nn.Linear(features, aligned(space.num_parameters)), 0.01)
         self.value_head = orthogonal(nn.Linear(features, aligned(1)), 1.0)

@@ -18,6 +18,7 @@ from ludus.league.league import mixes
 from ludus.league.lineups import make_lineups, parse_mix
 from ludus.league.matchmaking import check_sampler
 from ludus.learn.rainbow_config import check_game
+from ludus.policies.sets import check_sets
 from ludus.sim.episode import RANDOM
 from ludus.sim.program import controllers
 from ludus.training import devices, sinks
@@ -64,6 +65,7 @@ def check_names(config: Config) -> None:
             raise LudusError(
                 f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
             )
+    check_sets(config, batch_layout.observation)
     strategy = config.policy.strategy
     if strategy.size != "none" and not any(name.startswith(strategy.entries) for name in batch_layout.observation):
         raise LudusError(

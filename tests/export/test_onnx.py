@@ -57,7 +57,7 @@ def inputs(policy, layout, rows, random):
     ("game", "settings"),
     [
         ("hide_and_seek", {"memory": "lstm"}),
-        ("mechs", {"state_dependent_std": True, "separate_value": False}),
+        ("mechs", {"state_dependent_std": True, "separate_value": False, "normalise_observation": False, "sets": ("mate",)}),
         ("arena", {"memory": "lstm", "normalise_observation": False}),
     ],
 )
