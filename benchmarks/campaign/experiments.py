@@ -230,17 +230,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_original": Experiment(
         recipe="hide_and_seek:original",
-        options=("--train.total-agent-steps", "20000000"),
         evaluations=(
             Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.85"),
             Evaluation(name="random hiders", metric="catch_rate", against="bot:random", episodes=512, bar=">= 0.97"),
         ),
-        claim="With the original's numbers the seeker catches nearly everyone, after about ten minutes on two cores",
+        claim="With the original's numbers the seeker catches nearly everyone, after ten minutes on two cores",
         tags=("hide_and_seek",),
     ),
     "hide_and_seek": Experiment(
         recipe="hide_and_seek",
-        options=("--train.total-agent-steps", "20000000"),
         evaluations=(
             # the seeker bot catches 66.5%; random hiders last 0.33 of the seeking time against it, the hider bot survives 33.5%
             Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.665"),
@@ -248,7 +246,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             Evaluation(name="survival", metric="survival", against="bot:seeker", episodes=512, bar=">= 0.335"),
             Evaluation(name="lasting", metric="lasted", against="bot:seeker", episodes=512, bar=">= 0.53"),
         ),
-        claim="Both roles at least as good as the bots, after about ten minutes on two cores",
+        claim="Both roles at least as good as the bots, after ten minutes on two cores",
         tags=("hide_and_seek",),
     ),
     "hide_and_seek_three_minutes": Experiment(
@@ -329,7 +327,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_gpu": Experiment(
         recipe="brawl_strategy",
-        options=("--envs", "2048", "--learn.minibatches", "16", *_GPU),
+        options=("--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "0.2", "--curriculum.first-stage", "3", *_GPU),
         evaluations=tuple(
             Evaluation(name=name, metric=name, against="bots", episodes=64, options=("--analyse",), bar=bar)
             for name, bar in (
