@@ -20,13 +20,14 @@ from ludus.errors import LudusError
 from ludus.league.lineups import Lineup, make_lineups, parse_mix
 from ludus.league.matchmaking import draw
 from ludus.league.pool import Pool, evenly
+from ludus.league.ratings import Ratings
 from ludus.league.tally import Matches, Tally
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim.episode import FROZEN
 from ludus.training.evaluate import intervals, measure
 from ludus.training.load import check_same_layout, load_policies
-from ludus.training.run import Run
+from ludus.training.run import Run, read_lines
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
 EVALUATED = 4  # snapshots that an evaluation during training plays against
@@ -51,6 +52,7 @@ class League:
         self.players: dict[tuple[int, str], Player] = {}
         self.renewed = 0  # the slot that was closed last
         self.tally, self.matches = Tally(), Matches()
+        self._ratings: Ratings | None = None
         if any("pool" in parse_mix(mix) for mix in mixes(config)):
             self.slots = [Slot() for _ in range(config.league.slots)]
             self.players = {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in policies}
@@ -131,8 +133,18 @@ class League:
             self.renew(iteration, random)
         if iteration % WRITE_EVERY == 0:
             for line in self.matches.take(agent_steps, max(self.pool.own, default=0)):
+                self.ratings.add(line)
                 self.run.append_json("matches.jsonl", line)
         return self.metrics()
+
+    @property
+    def ratings(self) -> Ratings:
+        """Of all matches so far; after a resume from the log."""
+        if self._ratings is None:
+            self._ratings = Ratings(list(self.policies))
+            for line in read_lines(self.run.path / "matches.jsonl"):
+                self._ratings.add(line)
+        return self._ratings
 
     def count(self) -> None:
         """Takes the results of finished episodes from the batch."""
@@ -167,7 +179,7 @@ class League:
                 low, high = self.tally.interval(key)
                 out |= {f"league/{key}/win_rate": self.tally.win_rate(key), f"league/{key}/win_rate_low": low}
                 out |= {f"league/{key}/win_rate_high": high}
-        return out
+        return out | self.ratings.metrics()
 
     def evaluate(self, make: Callable[[int], Any], episodes: int, seed: int, greedy: bool) -> dict[str, dict[str, float]]:
         """Against a few snapshots, evenly over the pool: all of them together as many episodes as against one bot."""
@@ -204,6 +216,7 @@ class League:
         self.pool.restore(state["snapshots"])
         self.lineups = self.make_lineups(mixes(self.config)[0])
         self.renewed = int(state["renewed"])
+        self._ratings = None
         self.tally.load_state(state["tally"])
         self.matches.load_state(state["matches"])
         is_open = self.batch.numpy("slot_open").copy()

@@ -32,25 +32,58 @@ class Rating:
     games: int
 
 
+class Ratings:
+    """Grows line by line of matches.jsonl. `roles` are those of the game."""
+
+    def __init__(self, roles: Sequence[str]) -> None:
+        self.roles = roles
+        self.model = BradleyTerryFull(tau=0.0)
+        self.found: dict[Player, Any] = {}
+        self.games: dict[Player, int] = {}
+        self.learners: dict[str, Player] = {}  # role → whom the learner was counted as last
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        pair = players(line, self.roles)
+        if pair[0] == pair[1]:  # against the snapshot that it is itself counted as
+            return
+        for outcome in spread(line):
+            before = [[self.found.get(player) or self.model.rating()] for player in pair]
+            for player, (after,) in zip(pair, self.model.rate(before, ranks=RANKS[outcome]), strict=True):
+                self.found[player] = after
+                self.games[player] = self.games.get(player, 0) + 1
+            self.learners[pair[0][0]] = pair[0]
+
+    def table(self) -> dict[str, Rating]:
+        """Everybody, the best first."""
+        out = {}
+        for player, found in sorted(self.found.items(), key=lambda item: -item[1].mu):
+            half = Z * found.sigma
+            out[" ".join(player).strip()] = Rating(player[0], found.mu, found.mu - half, found.mu + half, self.games[player])
+        return out
+
+    def metrics(self) -> dict[str, float]:
+        """Of each role (one in games of teams) the learner's rating, and the mean of the snapshots it has met, which stay as they
+        were: a rating that only rises with theirs is inflation."""
+        out = {}
+        for role, learner in self.learners.items():
+            others = [
+                rating
+                for player, rating in self.found.items()
+                if player != learner and player[1].startswith("snapshot:") and (player[0] != role or not role)
+            ]
+            prefix = f"league/{role}/" if role else "league/"
+            out[f"{prefix}rating"] = float(self.found[learner].mu)
+            if others:
+                out[f"{prefix}pool_rating"] = sum(float(r.mu) for r in others) / len(others)
+        return out
+
+
 def rate(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, Rating]:
     """Ratings of everybody in the log, the best first. `roles` are those of the game."""
-    model = BradleyTerryFull(tau=0.0)
-    ratings: dict[Player, Any] = {}
-    games: dict[Player, int] = {}
+    ratings = Ratings(roles)
     for line in lines:
-        pair = players(line, roles)
-        if pair[0] == pair[1]:  # against the snapshot that it is itself counted as
-            continue
-        for outcome in spread(line):
-            before = [[ratings.get(player) or model.rating()] for player in pair]
-            for player, (after,) in zip(pair, model.rate(before, ranks=RANKS[outcome]), strict=True):
-                ratings[player] = after
-                games[player] = games.get(player, 0) + 1
-    out = {}
-    for player, found in sorted(ratings.items(), key=lambda item: -item[1].mu):
-        half = Z * found.sigma
-        out[" ".join(player).strip()] = Rating(player[0], found.mu, found.mu - half, found.mu + half, games[player])
-    return out
+        ratings.add(line)
+    return ratings.table()
 
 
 def players(line: Mapping[str, Any], roles: Sequence[str]) -> tuple[Player, Player]:

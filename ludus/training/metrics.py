@@ -96,6 +96,11 @@ TABLE: dict[str, tuple[str, str]] = {
         "share",
         "won of the recent training episodes against pool or bot:NAME (ROLE/… in games of roles); also _low, _high",
     ),
+    "league/rating": (
+        "",
+        "strength on openskill's scale (a newcomer has 25), from matches.jsonl; league/ROLE/rating in games of roles",
+    ),
+    "league/pool_rating": ("", "mean rating of the snapshots that were met: they stay as they are"),
     "curriculum/stage": ("", "stage of the curriculum, from 0"),
     "curriculum/win_rate_low": ("share", "lower bound of the win rate that decides about the next stage"),
     "curriculum/win_rate_needed": ("share", "what it must reach"),

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ludus.league.ratings import MOST_GAMES, rate, spread, win_rates
+from ludus.league.ratings import MOST_GAMES, Ratings, rate, spread, win_rates
 
 BETA = 25 / 6  # openskill's spread of performance around strength
 
@@ -64,3 +64,25 @@ def test_win_rates_count_teams_together_and_draws_apart():
     assert found["bot:a"]["win_rate"] == 0.5 and found["bot:a"]["draw_rate"] == 0.3 and found["bot:a"]["episodes"] == 20
     assert found["bot:a"]["low"] == pytest.approx(0.2993, abs=1e-3), "Wilson's interval of 10 in 20"
     assert found["bot:b"]["win_rate"] == 0 and found["bot:b"]["loss_rate"] == 1
+
+
+def test_metrics_are_the_learners_rating_and_that_of_the_frozen_pool():
+    """The learner is whom it was counted as last; bots and its own former selves in its role are no part of the pool."""
+    ratings = Ratings(("player",))
+    assert ratings.metrics() == {}
+    for match in (
+        line("snapshot:9", "bot:still", 9, 0, 1),
+        line("snapshot:9", "snapshot:0", 9, 0, 1),
+        line("snapshot:9", "snapshot:5", 8, 0, 2),
+    ):
+        ratings.add(match)
+    table = ratings.table()
+    pool = (table["snapshot:0"].mean + table["snapshot:5"].mean) / 2
+    assert ratings.metrics() == {"league/rating": table["snapshot:9"].mean, "league/pool_rating": pytest.approx(pool)}
+    assert table["snapshot:9"].mean > pool
+    roles = Ratings(("seeker", "hider"))
+    roles.add(line("snapshot:0", "snapshot:0", 9, 0, 1, side="seeker"))
+    roles.add(line("snapshot:5", "snapshot:0", 9, 0, 1, side="seeker"))
+    assert roles.metrics() == {
+        "league/seeker/rating": roles.table()["seeker snapshot:5"].mean, "league/seeker/pool_rating": roles.table()["hider snapshot:0"].mean,
+    }  # fmt: skip
