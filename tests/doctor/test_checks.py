@@ -5,7 +5,9 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from ludus.doctor.checks.learning import return_flat
 from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.watch import examine
 
@@ -177,3 +179,18 @@ def test_resets_that_take_most_of_the_time():
         return [f.evidence for f in resets_dominate(Log("here", curves, ours=True))]
 
     assert told(0.9) == ["speed/share/reset is 0.45 over the last half"] and told(0.4) == []
+
+
+@pytest.mark.parametrize(("explores", "severity", "cause"), [(0.0, "critical", "harmful"), (0.3, "critical", "random actions it began with"),
+                                                             (0.8, "warning", "random actions it began with")])  # fmt: skip
+def test_a_return_that_falls_with_the_share_of_random_actions_is_no_wrong_sign(explores, severity, cause):
+    """CartPole with values that were learnt from little: 22 at random, 9.5 by them. `explores`: share of rows in which epsilon falls."""
+    steps = np.arange(1, 41) * 100.0
+    epsilon = np.clip(1 - np.arange(40) / max(40 * explores, 1e-9), 0.02, 1) if explores else np.full(40, 0.02)
+    returns = (22 - 12.5 * (1 - epsilon) if explores else np.linspace(22, 9.5, 40)) + 0.3 * np.random.default_rng(0).normal(
+        size=40
+    )
+    values = {"episode/agent/return": returns, "rainbow/agent/epsilon": epsilon, "rainbow/agent/loss": np.ones(40)}
+    log = Log("x", {name: Curve(name, steps, v) for name, v in values.items()})
+    (found,) = return_flat(log)
+    assert found.severity == severity and cause in found.cause

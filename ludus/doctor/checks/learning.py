@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Log
+from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import windows
@@ -19,6 +19,10 @@ NOTICEABLE = 0.5
 GONE = 0.8
 HALF = 0.5
 """Share of what was gained that is lost again."""
+LESS_RANDOM = 0.1
+"""Share of actions: exploration that falls by less changes nothing, and within this of its end it has ended."""
+STILL_EXPLORING = 0.5
+"""Share of rows: with more of them, the log says more about exploration than about what was learnt."""
 SWINGS = 4
 """Falls by half of the range, each made good again: fewer happen to healthy runs."""
 
@@ -38,24 +42,42 @@ def return_flat(log: Log) -> Iterator[Finding]:
         if curve is None or not judged.flat:
             continue
         long_enough = len(curve) >= ENOUGH_ROWS and (judged.worse or judged.noticeable <= NOTICEABLE * abs(judged.start))
+        exploring = _exploring(log, role, curve)
+        long_enough = long_enough and exploring < STILL_EXPLORING
+        if judged.worse and exploring > 0:
+            cause = f"the {judged.measure} of {role} is below that of the random actions it began with"
+        elif judged.worse:
+            cause = f"the {judged.measure} of {role} is worse than at the start: what the updates do is harmful"
+        else:
+            cause = f"the {judged.measure} of {role} has not improved since the start: nothing is being learnt"
         yield Finding(
             check="return_flat",
             severity="critical" if long_enough else "warning",
-            cause=f"the {judged.measure} of {role} is worse than at the start: what the updates do is harmful"
-            if judged.worse
-            else f"the {judged.measure} of {role} has not improved since the start: nothing is being learnt",
+            cause=cause,
             evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
             f"would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,
-            fix=_mend(log, role, judged.worse),
+            fix=_mend(log, role, judged.worse, exploring),
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
 
 
-def _mend(log: Log, role: str, worse: bool) -> str:
+def _exploring(log: Log, role: str, curve: Curve) -> float:
+    """Share of a curve's rows that were written while random actions became fewer. Values that were learnt from little often play
+    worse than chance at first, so that the return falls with the share of random actions."""
+    epsilon = log.of(role, "epsilon")
+    if epsilon is None or float(np.ptp(epsilon.values)) < LESS_RANDOM:
+        return 0.0
+    settled = epsilon.steps[epsilon.values <= epsilon.values[-1] + LESS_RANDOM]
+    return float((curve.steps < settled[0]).mean()) if len(settled) else 1.0
+
+
+def _mend(log: Log, role: str, worse: bool, exploring: float) -> str:
     if all(log.of(role, key) is None for key in LEARNERS):
         return "the log has no loss of any kind: see whether updates are made at all (a warm-up longer than the run?)"
+    if worse and exploring > 0:
+        return "give it several times the steps that exploration took; if it stays so, look for a wrong sign, or lower the learning rate"
     if worse:
         return "look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
     return (
