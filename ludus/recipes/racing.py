@@ -35,13 +35,15 @@ def racing_lidar() -> Config:
 def racing() -> Config:
     """From the camera, for a GPU (--device cuda): more units, many more envs."""
     config = racing_lidar()
-    config.game, config.game_values, config.envs = "racing", {}, 1024
+    # many tracks: with the game's 32 it is the tracks that are learned
+    config.game, config.game_values, config.envs = "racing", {"tracks": 512}, 1024
     config.policy.hidden = (256,)
     config.rainbow = RainbowConfig(
         gamma=0.995, n_step=10, batch=1024, replay=1_000_000, warm_up=50_000, stream=128, cosines=64,
         learning_rate="1e-3 -> 1e-4", epsilon_over=2_000_000,
     )  # fmt: skip
     config.train.total_seconds = 420.0
+    config.eval.episodes = 128
     return config
 
 

@@ -95,7 +95,7 @@ def declare(
         reset=[rules.choose_track, car.line_up, rules.start_counting, *see, rules.observe_car],
         bots=dict(driver=[driver, full_gas]),
         held_out=dict(first_track=HELD_OUT, tracks=256),
-        validation=dict(first_track=VALIDATION),
+        validation=dict(first_track=VALIDATION, tracks=128),
         check=check,
         presets=dict(
             oval=dict(shape=track.OVAL, tracks=1, walls=0.0),
