@@ -7,12 +7,13 @@ noted, so that silence is never taken for health.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ludus.doctor.learners import by_learner
 from ludus.doctor.names import AGENT, full_name, is_ours, ours_for
@@ -25,6 +26,8 @@ STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
+JUMPS_BACK = 0.1
+"""Share of the highest step so far: envs that write side by side are a little out of order."""
 FEW_ROWS = 12
 """What most checks want before they speak: a start, an end and some noise to measure."""
 
@@ -174,7 +177,7 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
     """Our own folder: metrics, diagnostics beside them, and the config if it can be read."""
     log.ours = True
     rows, note = json_rows(metrics) if metrics.is_file() else ([], f"{metrics.name} is missing: no iteration was finished")
-    cells = [(name, _step_of(row, i), value) for i, row in enumerate(rows) for name, value in row.items()]
+    cells = list(_timed(rows))
     if not rows and (events := sorted(folder.rglob("*tfevents*"))):
         cells, note = _event_cells(events), f"{metrics.name} is missing or empty: TensorBoard events were read in its place"
     elif not rows:
@@ -182,14 +185,13 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
     diagnostics, diagnostics_note = (
         json_rows(folder / "diagnostics.jsonl") if (folder / "diagnostics.jsonl").exists() else ([], "")
     )
-    for i, row in enumerate(diagnostics):
-        for name, value in row.items():
-            if isinstance(value, list):
-                log.lists[name] = [str(v) for v in value]
-            elif name not in (STEPS, "progress/iteration"):
-                cells.append((name, _step_of(row, i), value))
+    for name, step, value in _timed(diagnostics):
+        if isinstance(value, list):
+            log.lists[name] = [str(v) for v in value]
+        elif name not in (STEPS, "progress/iteration"):
+            cells.append((name, step, value))
     examined = json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
-    cells += [(n, _step_of(row, i), v) for i, row in enumerate(examined) for n, v in row.items() if n.startswith("intervention/")]
+    cells += [cell for cell in _timed(examined) if cell[0].startswith("intervention/")]
     log.notes += [n for n in (note, diagnostics_note) if n]
     if not diagnostics:
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
@@ -205,10 +207,13 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")
 
 
-def _step_of(row: Mapping[str, Any], index: int) -> float:
-    """As the row says, or its number where it does not."""
-    read = number(row.get(STEPS, row.get("step", "")))
-    return read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else float(index)
+def _timed(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float, Any]]:
+    """Cells with the step of their row; a row that does not say has that of the one before."""
+    step = 0.0
+    for row in rows:
+        read = number(row.get(STEPS, ""))
+        step = read if read is not None and abs(read) < AS_GOOD_AS_INFINITE else step
+        yield from ((name, step, value) for name, value in row.items())
 
 
 def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log) -> list[tuple[str, float, Any]]:
@@ -283,15 +288,31 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
             raise LudusError(f"--columns: the column '{theirs}' holds no numbers, but for example '{texts[theirs]}'")
         if theirs not in theirs_of.values():
             raise LudusError(f"--columns: the log has no column '{theirs}': {nearest(theirs, [*theirs_of.values(), *unknown])}")
+    again = 0
     for name, (steps, values) in found.items():
-        order = np.argsort(np.array(steps), kind="stable")
+        whole = name.startswith("intervention/")  # of checkpoints, looked at in any order
+        kept = np.arange(len(steps)) if whole else _last_attempt(np.array(steps))
+        again = max(again, len(steps) - len(kept))
+        order = kept[np.argsort(np.array(steps)[kept], kind="stable")]
         log.curves[name] = Curve(name, np.array(steps)[order], np.array(values)[order])
+    if again:
+        log.notes.append(f"steps go back, as where a run was started again: {again} row(s) of what came before were left out")
     if unknown and all(name.startswith("progress/") for name in found):
         raise LudusError(
             f"{log.source} has no column whose name is known, only {_few(unknown)}: say what they are, --columns return=NAME"
         )
     if unknown and not known:
         log.notes.append(f"columns not used: {_few(unknown)} (--columns OURS=THEIRS)")
+
+
+def _last_attempt(steps: Array) -> NDArray[np.int64]:
+    """Which rows to read. Where steps jump back, a run was started again in the same log: what it did over counts."""
+    highest = np.maximum.accumulate(steps)
+    kept = np.ones(len(steps), bool)
+    for i in np.flatnonzero(steps[1:] < (1 - JUMPS_BACK) * highest[:-1]) + 1:
+        if steps[i] < steps[i - 1]:
+            kept[:i] &= steps[:i] < steps[i]
+    return np.flatnonzero(kept).astype(np.int64)
 
 
 def _few(names: Iterable[str]) -> str:

@@ -239,7 +239,7 @@ def test_rows_that_do_not_say_when(tmp_path):
         {"a/b": 4},
     ]
     (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert read_log(tmp_path).get("a/b").steps.tolist() == [1, 2, 3, 100]
+    assert read_log(tmp_path).get("a/b").steps.tolist() == [100, 100, 100, 100]
 
 
 def test_events_tell_of_a_run_whose_metrics_are_missing(tmp_path):

@@ -69,6 +69,18 @@ def test_what_is_no_table_or_holds_no_numbers_is_refused(tmp_path):
         read_log(tmp_path / "log.csv", {"goal": "phase"})
 
 
+@pytest.mark.parametrize(("steps", "kept"), [
+    ([10, 20, 30, 40], [0, 1, 2, 3]), ([100, 200, 195, 300], [0, 1, 2, 3]), ([10, 20, 30, 10, 20], [3, 4]), ([10, 20, 30, 15, 25, 40], [0, 3, 4, 5]),
+    ([10, 20, 10, 20, 10, 20, 30], [4, 5, 6]),
+], ids=["in order", "nearly in order", "started again", "resumed", "three attempts"])  # fmt: skip
+def test_what_was_done_over_counts_once(tmp_path, steps, kept):
+    values = [float(i) for i in range(len(steps))]
+    (tmp_path / "log.csv").write_text("step,reward\n" + "".join(f"{s},{v}\n" for s, v in zip(steps, values, strict=True)))
+    log = read_log(tmp_path)
+    assert sorted(log.get("episode/agent/return").values.tolist()) == [values[i] for i in kept]
+    assert any("steps go back" in note for note in log.notes) == (len(kept) < len(steps))
+
+
 def test_tables_that_were_not_read_are_named(tmp_path):
     for name in ("0.monitor.csv", "1.monitor.csv"):
         (tmp_path / name).write_text("#{}\nr,l,t\n" + "5,10,0.1\n" * 3)
