@@ -36,6 +36,17 @@ def cost(per_team: int, bot: str, repeats: int) -> float:
     return 1e6 * min(times)
 
 
+def reset_cost(repeats: int) -> float:
+    """Milliseconds that an env of ten against ten takes for a reset: a map is picked, not built."""
+    batch, times = Batch(GAME, 512), []
+    for _ in range(repeats):
+        start = time.process_time()
+        for _ in range(10):
+            batch.reset()
+        times.append((time.process_time() - start) / (10 * batch.num_envs))
+    return 1e3 * min(times)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="docs/images/mechs_scaling.png")
@@ -51,6 +62,7 @@ def main() -> None:
         for per_team, microseconds in zip(PER_TEAM, line, strict=True):
             print(f"{f'{per_team}v{per_team}':>7} {bot:>10} {microseconds:>18.2f} {1e6 / microseconds:>14,.0f}", flush=True)
         axes.plot(PER_TEAM, line, marker="o", label=label)
+    print(f"a reset of an env of 10v10 takes {reset_cost(options.repeats):.3f} ms")
     axes.axhline(1e6 / 150_000, color="grey", linestyle=":", label="150,000 agent-steps/s")
     axes.set(ylim=(0, None), xlabel="mechs a team", ylabel="µs per agent-step (one core)")
     axes.set_xticks(PER_TEAM)

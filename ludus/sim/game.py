@@ -7,6 +7,7 @@ against each other when it is made, so a mistake is an error with a fix at impor
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -316,6 +317,9 @@ class Game:
                 raise LudusError(f"parameter {name}={value} is outside {p.low} to {p.high}: {p.help or 'use a value inside'}")
             if p.integer and value != int(value):
                 raise LudusError(f"parameter {name}={value} must be a whole number")
+        for name, weight in weights.items():
+            if not math.isfinite(weight):
+                raise LudusError(f"reward.{name}={weight} is no weight: use a finite number, 0 to leave the term out")
         if self.check is not None:
             self.check(sizes, params)
         return Settings(sizes, params, weights)

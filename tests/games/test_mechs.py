@@ -896,6 +896,8 @@ def test_nan_actions_break_nothing():
         (dict(maps=0), "maps=0.*at least 1"),
         (dict(team_share=1.5), "team_share=1.5 is outside 0"),
         (dict(per_team=2.5), "per_team=2.5 must be a whole number"),
+        ({"reward.win": math.inf}, "reward.win=inf is no weight"),
+        ({"reward.win": math.nan}, "reward.win=nan is no weight"),
     ],
 )
 def test_what_cannot_work_is_refused_with_both_numbers(overrides, message):
