@@ -20,6 +20,7 @@ ROUNDS: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "round_3": ("environments with their real numbers; sick ones in few words", (15, 15, 1, 2)),
     "round_4": ("both, after mending", (10, 10, 2, 0)),
     "round_5": ("by another author, the first half of them before reading the rules", (15, 15, 2, 0)),
+    "round_6": ("by the same, after mending", (9, 9, 0, 0)),
 }
 
 TEXT = """## Held out

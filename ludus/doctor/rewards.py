@@ -75,7 +75,7 @@ class Reward:
 
 def read_reward(path: Path | str) -> Reward:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise LudusError(f"{path} cannot be read: {error}") from None
     try:

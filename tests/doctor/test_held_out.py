@@ -7,7 +7,7 @@ import pytest
 from benchmarks.rewards.held_out import ROUNDS, rows
 from ludus.doctor.audit import audit
 from ludus.doctor.ledger import Ledger
-from ludus.doctor.rewards import parse_reward
+from ludus.doctor.rewards import parse_reward, read_reward
 
 ROWS = [row for name in ROUNDS for row in rows(name)]
 STILL_WRONG = {"ms_pacman_clipped", "tag_runner", "unity_soccer"}
@@ -68,3 +68,9 @@ def test_a_potential_is_worth_its_whole_way(kind, max_times, goal, most):
     term = {"name": "closer", "kind": kind, "value": 2.0, "potential_based": True, "goal": goal}
     described = reward(term if max_times is None else {**term, "max_times": max_times})
     assert Ledger(described).most(described.term("closer")) == most
+
+
+def test_a_file_that_starts_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "reward.toml"
+    path.write_text('[episode]\nmax_steps = 9\n[[term]]\nname = "a"\nkind = "event"\nvalue = 1\n', encoding="utf-8-sig")
+    assert read_reward(path).episode.max_steps == 9
