@@ -3,16 +3,15 @@
 import hashlib
 import json
 
-import numpy as np
 import pytest
 import torch
 
 import ludus
 from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
 from ludus.errors import LudusError
-from ludus.sim.episode import FROZEN
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare
+from tests.league.watching import watch_opponents
 
 
 def config(steps=40_000, mix="self 1, pool 2, bot:flee 1", stages=(), **league):
@@ -32,41 +31,8 @@ def made(tmp_path, **values) -> Trainer:
 
 
 def test_real_training_keeps_opponents_within_episodes_and_starts_their_memory_fresh(tmp_path):
-    trainer = made(tmp_path)
-    league, batch = trainer.league, trainer.batch
-    step, seen = batch.step, []
-    last = {"controller": batch["controller"].copy(), "snapshots": [dict(s.snapshots) for s in league.slots]}
-
-    def watched():
-        # an env whose last row was a reset row: the players' memory was zeroed before they acted on it
-        for (k, _), player in league.players.items():
-            block = league.block(k)
-            rows = batch["resetting"][block].repeat(player.count) & (batch["controller"][block, player.agents] == FROZEN).ravel()
-            if rows.any():
-                seen.append("fresh")
-                again = player.policy(
-                    torch.from_numpy(batch["observation"][block, player.agents].reshape(1, len(rows), -1)),
-                    torch.zeros_like(player.state), torch.zeros(1, len(rows), dtype=torch.bool),
-                )  # fmt: skip
-                assert torch.allclose(again.state[rows], player.state[rows], atol=1e-6)
-        step()
-        going_on = ~batch["resetting"]
-        assert np.array_equal(batch["controller"][going_on], last["controller"][going_on])
-        last["controller"] = batch["controller"].copy()
-
-    batch.step = watched
-    for _ in range(30):
-        in_use = (batch["controller"] == FROZEN).any(1) & ~batch["finished"]
-        trainer.iterate()
-        for k, slot in enumerate(league.slots):
-            if slot.snapshots != last["snapshots"][k]:
-                seen.append("swapped")
-                assert not (batch["controller"][league.block(k)] == FROZEN).any()
-            last["snapshots"][k] = dict(slot.snapshots)
-        if len({tuple(slot.snapshots.items()) for slot in league.slots}) > 1:
-            seen.append("several at once")  # not one opponent for all envs
-        assert in_use.shape == (16,)
-    assert seen.count("swapped") >= 5 and seen.count("fresh") >= 20 and seen.count("several at once") >= 5
+    seen = watch_opponents(made(tmp_path), iterations=30)
+    assert seen["swapped"] >= 5 and seen["fresh"] >= 20 and seen["several at once"] >= 5
 
 
 def test_snapshots_are_copies_that_never_change(tmp_path):
