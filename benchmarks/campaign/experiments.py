@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from ludus.recipes.brawl import STYLES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,8 @@ def _silenced(episodes: int) -> tuple[Evaluation, ...]:
         for name, metric in (("wins lost without messages", "win_rate"), ("return lost without messages", "return"))
     )
 
+
+_STYLES = " ".join(f"bot:{style}" for style in STYLES)
 
 _GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
@@ -179,8 +183,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "cartpole_rainbow": Experiment(
         recipe="gym:CartPole-v1",
-        options=("--algorithm", "rainbow", "--train.total-agent-steps", "100000"),
-        evaluations=_returns(">= 500"),
+        options=("--algorithm", "rainbow", "--train.total-agent-steps", "100000", "--eval.every-agent-steps", "10000"),
+        evaluations=tuple(replace(e, checkpoint="@best") for e in _returns(">= 500")),
         claim="CartPole-v1 by Rainbow within 100k steps",
         tags=("rainbow",),
     ),
@@ -329,7 +333,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe="brawl_strategy",
         options=("--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "0.2", "--curriculum.first-stage", "3", *_GPU),
         evaluations=tuple(
-            Evaluation(name=name, metric=name, against="bots", episodes=64, options=("--analyse",), bar=bar)
+            Evaluation(name=name, metric=name, against=_STYLES, episodes=64, options=("--analyse",), bar=bar)
             for name, bar in (
                 ("named_from_one_window", ">= 0.7"), ("named_from_several_windows", ">= 0.85"), ("switch_ratio", ">= 3"),
                 ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
