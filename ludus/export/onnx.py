@@ -26,7 +26,7 @@ from ludus import __version__
 from ludus.errors import LudusError
 from ludus.policies.encoders import AMOUNT, CELL, FEATURE, TokenTable, shaped, steps_back, stored_as
 from ludus.policies.memory import LSTM, NoMemory
-from ludus.policies.policy import Policy
+from ludus.policies.policy import Policy, Trunk
 
 
 class OneStep(nn.Module):
@@ -62,7 +62,7 @@ class WholeTable(nn.Module):
 def _exportable(policy: Policy, where: str) -> Policy:
     """A copy whose parts are for one step."""
     policy = copy.deepcopy(policy).eval().requires_grad_(False)
-    for trunk in filter(None, (policy.actor, policy.critic)):
+    for trunk in [module for module in policy.modules() if isinstance(module, Trunk)]:
         if isinstance(trunk.memory, LSTM):
             trunk.memory = OneStep(trunk.memory)  # type: ignore[assignment]
         elif not isinstance(trunk.memory, NoMemory):

@@ -188,6 +188,10 @@ class QPolicy(nn.Module):
         distribution = Distribution(self.space, share.clamp(min=IMPOSSIBLE).log(), None, mask)
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 
+    def real_value(self, value: Tensor) -> Tensor:
+        """As it is: what `forward` tells is in units of reward already."""
+        return value
+
     @torch.no_grad()
     def follow(self, share: Tensor) -> None:
         """Moves the running average this far towards the online network."""

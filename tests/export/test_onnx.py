@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.config import PolicyConfig
+from ludus.config import PolicyConfig, RainbowConfig
 from ludus.games import load_game
-from ludus.policies.heads import action_space
+from ludus.policies.heads import ActionSpace, action_space
 from ludus.policies.policy import Policy
+from ludus.policies.q_policy import QPolicy
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Layout
 
@@ -96,6 +97,29 @@ def test_the_file_agrees_with_the_policy(tmp_path, game, settings):
         assert expected.keys() == result.keys()
         for name, value in expected.items():
             assert np.allclose(result[name], value, atol=2e-5), name
+
+
+def test_a_policy_of_values_is_exported_as_it_plays(tmp_path):
+    """Rainbow: the best allowed action by the averaged weights, without noise, and its value in units of reward."""
+    import onnxruntime
+
+    from ludus.export.onnx import export_policy
+
+    torch.manual_seed(0)
+    settings = RainbowConfig(noisy=True, average=0.9, reward_scale=0.5, stream=8, cosines=4, quantiles=3)
+    policy = QPolicy(["a", "b"], ActionSpace(0, 0, (3,), (), (0,)), PolicyConfig(hidden=(8,)), settings).eval()
+    policy.observation_norm.mean.uniform_(-1, 1)
+    with torch.no_grad():
+        for weights in policy.averaged.parameters():
+            weights.add_(0.3 * torch.randn_like(weights))
+    layout = {"observation": ["a", "b"], "action": {"choices": {"act": ["x", "y", "z"]}}}
+    session = onnxruntime.InferenceSession(export_policy(policy, layout, 3, tmp_path / "policy.onnx"))
+    seen, mask = torch.randn(20, 2), torch.rand(20, 3) < 0.4
+    mask[torch.arange(20), torch.arange(20) % 3] = True
+    output = policy(seen.unsqueeze(0), policy.initial_state(20), torch.ones(1, 20, dtype=torch.bool), mask.unsqueeze(0))
+    chosen, value = session.run(["choice_act", "value"], {"observation": seen.numpy(), "action_mask": mask.numpy()})
+    assert np.array_equal(chosen.argmax(-1), output.distribution.greedy().choices[0, :, 0].numpy())
+    assert len(set(chosen.argmax(-1))) > 1 and np.allclose(value, output.value[0].detach(), atol=1e-4)
 
 
 def test_the_command_writes_a_file_per_role(tmp_path, capsys):
