@@ -75,6 +75,15 @@ class Log:
         curve = self.curves.get(name)
         return curve if curve is not None and len(curve) else None
 
+    def in_this_stage(self, curve: Curve) -> Curve:
+        """What was logged since a curriculum last moved on: before, the opponents were others."""
+        stage = self.get("curriculum/stage")
+        changed = np.flatnonzero(np.diff(stage.values)) if stage is not None else []
+        if stage is None or not len(changed):
+            return curve
+        late = curve.steps >= stage.steps[changed[-1] + 1]
+        return Curve(curve.name, curve.steps[late], curve.values[late])
+
     def roles(self) -> list[str]:
         families = ("episode", "ppo", "goal", "rainbow")
         found = [n.split("/")[1] for n in self.curves if n.split("/")[0] in families and n.count("/") >= 2]

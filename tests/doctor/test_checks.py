@@ -112,6 +112,27 @@ def test_a_return_that_falls_against_its_own_past_is_no_fall():
     assert not list(return_falls(Log("here", {n: Curve(n, steps, v) for n, v in curves.items()})))
 
 
+def test_a_stage_with_harder_opponents_is_neither_a_fall_nor_a_slowdown():
+    """When a curriculum moves on, the return falls to a third and steps take twice as long; then both hold."""
+    from ludus.doctor.checks.learning import return_falls, return_flat
+    from ludus.doctor.checks.throughput import slowing_down
+    from ludus.doctor.log import Curve, Log
+
+    steps = np.arange(1, 101) * 1000.0
+    curves = {
+        "episode/a/return": np.concatenate([np.linspace(0, 100, 25), np.linspace(30, 31, 75)]),
+        "speed/agent_steps_per_s": np.concatenate([np.full(25, 9000.0), np.linspace(4600, 4400, 75)]),
+    }
+
+    def found():
+        log = Log("here", {name: Curve(name, steps, values) for name, values in curves.items()})
+        return [f.check for check in (return_falls, return_flat, slowing_down) for f in check(log)]
+
+    assert "return_falls" in found()
+    curves["curriculum/stage"] = (np.arange(100) >= 25).astype(float)
+    assert found() == []
+
+
 def test_a_goal_that_leans_upwards_is_not_held_against_the_return():
     """The return rises surely; catches from 0.01 to 0.05, among noise of the same size: they may well follow."""
     from ludus.doctor.checks.reward_hacking import return_without_goal

@@ -182,13 +182,14 @@ def _per_processor_second(log: Log) -> Curve | None:
 
 def _same_kind(log: Log, curve: Curve) -> Curve:
     """Only rows that learn as much as those at the end do: filling a replay without learning from it is faster, and so are
-    updates that end early because the policy has moved far enough."""
+    updates that end early because the policy has moved far enough. And only the stage of a curriculum it is in: opponents of an
+    earlier one may have cost less."""
     updates = log.get("progress/updates")
     if updates is None or len(updates) != len(curve):
-        return curve
+        return log.in_this_stage(curve)
     made = np.diff(updates.values, prepend=0.0)
     alike = made >= LIKE_THE_LAST * float(np.median(tail(made, 0.3)))
-    return Curve(curve.name, curve.steps[alike], curve.values[alike])
+    return log.in_this_stage(Curve(curve.name, curve.steps[alike], curve.values[alike]))
 
 
 def _from_clock(log: Log) -> Curve | None:
