@@ -78,9 +78,9 @@ class Log:
     def in_this_stage(self, curve: Curve) -> Curve:
         """What was logged since a curriculum last moved on: before, the opponents were others."""
         stage = self.get("curriculum/stage")
-        changed = np.flatnonzero(np.diff(stage.values)) if stage is not None else []
-        if stage is None or not len(changed):
+        if stage is None or not np.diff(stage.values).any():
             return curve
+        changed = np.flatnonzero(np.diff(stage.values))
         late = curve.steps >= stage.steps[changed[-1] + 1]
         return Curve(curve.name, curve.steps[late], curve.values[late])
 

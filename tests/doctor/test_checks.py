@@ -120,8 +120,8 @@ def test_a_stage_with_harder_opponents_is_neither_a_fall_nor_a_slowdown():
 
     steps = np.arange(1, 101) * 1000.0
     curves = {
-        "episode/a/return": np.concatenate([np.linspace(0, 100, 25), np.linspace(30, 31, 75)]),
-        "speed/agent_steps_per_s": np.concatenate([np.full(25, 9000.0), np.linspace(4600, 4400, 75)]),
+        "episode/a/return": np.concatenate([np.linspace(0, 100, 40), np.linspace(30, 31, 60)]),
+        "speed/agent_steps_per_s": np.concatenate([np.full(40, 9000.0), np.linspace(4600, 4400, 60)]),
     }
 
     def found():
@@ -129,7 +129,7 @@ def test_a_stage_with_harder_opponents_is_neither_a_fall_nor_a_slowdown():
         return [f.check for check in (return_falls, return_flat, slowing_down) for f in check(log)]
 
     assert "return_falls" in found()
-    curves["curriculum/stage"] = (np.arange(100) >= 25).astype(float)
+    curves["curriculum/stage"] = (np.arange(100) >= 40).astype(float)
     assert found() == []
 
 
