@@ -17,7 +17,8 @@ from ludus.examine.selftest.scene import Session
 
 # Causes before symptoms: single formulas, then what is stored while playing, then updates, then use, then whole learning.
 FAMILIES = (
-    "formulas", "playing", "ppo_update", "next_keys", "replay", "rainbow_update", "using", "outcomes", "opponents", "learning",
+    "formulas", "playing", "ppo_update", "next_keys", "replay", "rainbow_update", "using", "outcomes", "opponents", "curriculum",
+    "learning",
 )  # fmt: skip
 
 

@@ -297,7 +297,8 @@ def _run_config(s: Session, algorithm: str) -> Config:
         config = s.rainbow_config(prioritised=True)
     config.train.total_agent_steps, config.train.threads = (260 if algorithm == "ppo" else 300), 1
     config.eval = EvalConfig(episodes=4, against=("self",), every_agent_steps=100)
-    config.checkpoint = CheckpointConfig(every_agent_steps=60, every_seconds=None, keep=20)
+    watched = "eval/self/left/return" if algorithm == "ppo" else "eval/self/return"
+    config.checkpoint = CheckpointConfig(every_agent_steps=60, every_seconds=None, keep=20, best_metric=watched)
     config.log = LogConfig(tensorboard=False, diagnostics_every=0, replay_every=0)
     return config
 
@@ -307,7 +308,7 @@ def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
     """A run counts valid agent-steps, hands the spent share of its budget to schedules, and evaluates when it is due."""
     if s.device != "cpu":
         return
-    run = s.once(("run", "ppo"), partial(_train, s, "ppo"))
+    run = s.once(("run", "ppo"), partial(train_for, s, "ppo"))
     lines, before, evaluated = run.metrics(), 0, 0
     for i, line in enumerate(lines):
         steps = int(line["progress/agent_steps"])
@@ -332,7 +333,7 @@ def a_resumed_run_goes_on_exactly(s: Session) -> None:
     from ludus.training import checkpoint
 
     for algorithm in ("ppo", "rainbow"):
-        run = s.once(("run", algorithm), partial(_train, s, algorithm))
+        run = s.once(("run", algorithm), partial(train_for, s, algorithm))
         before = _saved(run)
         middle = checkpoint.steps(run)[len(checkpoint.steps(run)) // 2]
         api.resume(f"{run.path}@{middle}", quiet=True)
@@ -349,7 +350,7 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
         return
     from ludus.api import load
 
-    run = s.once(("run", "ppo"), partial(_train, s, "ppo"))
+    run = s.once(("run", "ppo"), partial(train_for, s, "ppo"))
     agent = load(run.path, role="right")
     saved = {n.removeprefix("right/"): t for n, t in _saved(run).items() if n.startswith("right/")}
     p = {n: t.double() if t.is_floating_point() else t for n, t in saved.items()}
@@ -370,7 +371,7 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
         close(f"memory after step {t}", memory, state, 1e-3)
 
 
-def _train(s: Session, algorithm: str) -> Any:
+def train_for(s: Session, algorithm: str) -> Any:
     from ludus.api import train
 
     return train(_run_config(s, algorithm), run=Path(s.folder()) / algorithm, quiet=True)
