@@ -243,6 +243,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek": Experiment(
         recipe="hide_and_seek",
+        # what ten minutes are on two cores that do nothing else
+        options=("--train.total-agent-steps", "22000000", "--train.total-seconds", "3600", "--eval.every-seconds", "120"),
         evaluations=(
             # the seeker bot catches 66.5%; random hiders last 0.33 of the seeking time against it, the hider bot survives 33.5%
             Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.665"),

@@ -13,6 +13,7 @@ DIRECTIONS = 16
 WAYPOINT, WAYPOINT_Z, DETOUR = 31, 32, 33  # streams of randomness
 FREE, STEP_UP, WALL = 0, 1, 2
 REMEMBER_HIDER, REMEMBER_SEEKER = 4.0, 5.0  # seconds
+COVER = 1.0  # what being out of sight is worth to a hider, in units of 8 metres' distance
 
 
 def way(solid, env, world, x, y, z):
@@ -35,6 +36,8 @@ def open_direction(solid, position, bot_heading, env, agent, world, want_x, want
             angle = float32(k) * (2.0 * math.pi / float32(DIRECTIONS))
             dx, dz = math.cos(angle), math.sin(angle)
         score = dx * want_x + dz * want_z + 0.45 * (dx * bot_heading[env, agent, 0] + dz * bot_heading[env, agent, 1])
+        if score <= best:  # what is in the way only takes from it
+            continue
         first = way(solid, env, world, x + 0.4 * dx, y, z + 0.4 * dz)
         second = way(solid, env, world, x + 0.9 * dx, y, z + 0.9 * dz)
         third = way(solid, env, world, x + 1.5 * dx, y, z + 1.5 * dz)
@@ -139,20 +142,22 @@ def seeker(
     )  # fmt: skip
 
 
-def hiding_value(sight, ground, seen_at, env, agent, world, top, x, z):
-    """How good a place is: out of sight of where the seeker was seen, far from it, not in a corner."""
+def out_of_sight(sight, ground, seen_at, env, agent, world, top, x, z):
+    """Is a place hidden from where the seeker was seen?"""
     from_x, from_y, from_z = seen_at[env, agent, 0], seen_at[env, agent, 1] + EYE, seen_at[env, agent, 2]
     y = float32(ground[env, int(x), int(z)])
-    dx, dz = x - from_x, z - from_z
-    value = 0.12 * math.sqrt(dx * dx + dz * dz)
     hidden = True
     for part in range(2):
         to_y = y + (EYE if part == 0 else CHEST)
         hidden = hidden and not clear_line(sight, env, world, top, from_x, from_y, from_z, x, to_y, z)
-    if hidden:
-        value += 1.0
+    return hidden
+
+
+def openness(seen_at, env, agent, world, x, z):
+    """How good a place is but for its cover: far from where the seeker was seen, not in a corner."""
+    dx, dz = x - seen_at[env, agent, 0], z - seen_at[env, agent, 2]
     edge = min(min(x, z), float32(world) - max(x, z))
-    return value - 0.15 * max(4.0 - edge, 0.0)
+    return 0.12 * math.sqrt(dx * dx + dz * dz) - 0.15 * max(4.0 - edge, 0.0)
 
 
 def choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, world, top):
@@ -170,10 +175,13 @@ def choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, w
             reach = 2.5 * float32(ring)
             to_x = geometry.clamp(x + reach * dx, 0.5, float32(world) - 0.5)
             to_z = geometry.clamp(z + reach * dz, 0.5, float32(world) - 0.5)
-            value = hiding_value(sight, ground, seen_at, env, agent, world, top, to_x, to_z) - 0.05 * reach
+            value = openness(seen_at, env, agent, world, to_x, to_z) - 0.05 * reach
             towards_it = -(dx * away_x + dz * away_z) / away
             if away < 8.0 and towards_it > 0.3:
                 value -= 1.5 * towards_it
+            # lines of sight cost most: they are looked along only where cover would make the place the best
+            if value + COVER > best and out_of_sight(sight, ground, seen_at, env, agent, world, top, to_x, to_z):
+                value += COVER
             if value > best:
                 best = value
                 bot_goal[env, agent, 0], bot_goal[env, agent, 1] = to_x, to_z
