@@ -232,6 +232,30 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="racing_lidar without quantiles",
         tags=("ablation",),
     ),
+    "pursuit": Experiment(
+        recipe="pursuit",
+        evaluations=(Evaluation(name="runners that flee", metric="catch_rate", against="bot:flee"),),
+        claim="The example game, a minute and a half on two cores",
+        tags=("shipped",),
+    ),
+    "racing_dqn": Experiment(
+        recipe="racing_dqn",
+        evaluations=(_racing("self/finish"),),
+        claim="Plain DQN drives the oval",
+        tags=("shipped",),
+    ),
+    "racing_seed_working": Experiment(
+        recipe="racing_seed_working",
+        evaluations=(_racing("self/finish"),),
+        claim="The settings of the original that learned, in five minutes",
+        tags=("shipped",),
+    ),
+    "brawl_strategy": Experiment(
+        recipe="brawl_strategy",
+        evaluations=_brawl({"constant": "", "based": ""}, unseen=False),
+        claim="Fifteen minutes on two cores with the small strategy encoder",
+        tags=("shipped",),
+    ),
     "hide_and_seek_original": Experiment(
         recipe="hide_and_seek:original",
         evaluations=(
