@@ -163,16 +163,16 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
 
     Train on many more of them, or on a fresh one every episode; a little more entropy and a smaller policy help too.
     """
-    for trained in log.starting("league/bot:"):
-        held_out = log.get(f"eval/{trained.name.removeprefix('league/')}")
-        low, high = log.get(f"{trained.name}_low"), log.get(f"eval/{trained.name.removeprefix('league/')}_high")
-        if not trained.name.endswith("/win_rate") or held_out is None or low is None or high is None:
+    for trained in (c for c in log.starting("league/") if "bot:" in c.name and c.name.endswith("/win_rate")):
+        *role, opponent, metric = trained.name.split("/")[1:]
+        name = "/".join(["eval", opponent, *role, metric])
+        held_out, low, high = log.get(name), log.get(f"{trained.name}_low"), log.get(f"{name}_high")
+        if held_out is None or low is None or high is None:
             continue
         step = int(held_out.steps[-1])
         here = int(np.searchsorted(low.steps, step, side="right")) - 1
         if here < 0 or float(high.values[-1]) >= float(low.values[here]):
             continue
-        opponent = trained.name.split("/")[1]
         yield Finding(
             check="learned_by_heart",
             severity="warning",
