@@ -1,7 +1,5 @@
-"""Hide-and-seek: the seeker first learns on hiders that still move at random, then both learn together.
-
-Weak hiders are the seeker's curriculum: hiders that learn from the first step are soon so rarely seen that the seeker
-takes long to find out what catching is. Later each side also meets the other's past and the bots, which play otherwise.
+"""Hide-and-seek: both sides learn together from the first step, each also from the other's past and from the bots, which play
+otherwise. Potentials show each side its way: the seeker to hiders it does not see, the hiders out of its sight.
 """
 
 from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
@@ -13,6 +11,8 @@ def hide_and_seek() -> Config:
         game_values={
             # a potential: it tells the way to hiders nobody sees. Without it a seeker that sees nobody turns on the spot
             "reward.approach": 100.0,
+            # a potential too. Without it hiders run as far as they can and stand at the edge of the world with their back to the seeker
+            "reward.cover": 60.0,
             "reward.searches": 0.5,  # less than a tenth of the goal; without it seekers that see nobody walk in small circles
             "terrains": 1024,  # with few, seekers learn the places rather than how to search
         },
@@ -38,7 +38,8 @@ def hide_and_seek() -> Config:
             epochs=2,
             minibatches=8,
             reward_scale=0.02,
-            roles={"hider": {"minibatches": 16, "gae_lambda": 0.98, "learning_rate": "0:0, 0.15:0, 0.2:1e-3, 1:1e-4"}},
+            # a hider's fate is decided within seconds: what a turn behind a tree is worth shows at once
+            roles={"hider": {"minibatches": 16, "gamma": 0.98}},
         ),
         # few slots: on a CPU each past opponent is a network of its own for a handful of envs
         league=LeagueConfig(mix="self 15, pool 10, bot:hider 45, bot:seeker 30", slots=2),

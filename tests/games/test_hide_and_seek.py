@@ -611,6 +611,22 @@ def test_approach_pays_for_coming_nearer_and_takes_it_back():
     assert batch["term_approach"][0, SEEKER] == 0  # nothing is earned while they hide
 
 
+def test_cover_pays_for_getting_out_of_sight_and_takes_it_back():
+    """1 for leaving the seeker's view, -1 for entering it, nothing in between; who is caught is no longer seen."""
+    batch = flat(hiders=2, catch_seconds=0.05)
+    stand(batch, MATE, 10.5, 26.5)
+    stand(batch, HIDER, 20.5, 10.5)
+    earned = []
+    for yaw in (math.pi, 0.0, 0.0, math.pi):  # away from the hider, at it, at it, away
+        stand(batch, SEEKER, 10.5, 10.5, yaw=yaw)
+        act(batch, SEEKER)
+        earned.append(batch["term_cover"][0].tolist())
+    assert earned[1:] == [[0, -1, 0], [0, 0, 0], [0, 1, 0]]
+    stand(batch, SEEKER, 19.5, 10.5, yaw=0.0)
+    act(batch, SEEKER)
+    assert batch["caught"][0, HIDER] and batch["term_cover"][0, HIDER] == 0  # seen and caught in the same step
+
+
 def test_each_part_of_the_world_is_searched_once():
     batch = flat(catch_distance=0.5)
     earned = []

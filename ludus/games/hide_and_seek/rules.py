@@ -129,6 +129,20 @@ def approach(env, agent, agents, seekers, step, hide_steps, position, alive, nea
     near[env, agent] = now
 
 
+@phase(lanes="agents", writes=("near", "term_cover"))
+def take_cover(env, agent, seekers, step, hide_steps, visible, alive, terminated, near, term_cover):
+    """Pays a hider for getting out of sight, and takes it back for coming into it. At the end everybody is out of sight."""
+    if agent < seekers:
+        return
+    now = float32(0.0)
+    for seeker in range(seekers):
+        if visible[env, seeker, agent] and alive[env, agent] and not terminated[env]:
+            now = float32(-1.0)
+    if step[env] > hide_steps[env]:
+        term_cover[env, agent] = now - near[env, agent]
+    near[env, agent] = now
+
+
 @phase(lanes="agents", writes=("been", "term_searches"))
 def search(env, agent, seekers, world, step, hide_steps, alive, position, been, term_searches):
     """Counts each part of the world that a seeker enters for the first time in an episode."""

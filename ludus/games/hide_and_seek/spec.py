@@ -20,6 +20,7 @@ from ludus.games.hide_and_seek.rules import (
     observe_self,
     release,
     search,
+    take_cover,
 )
 from ludus.games.hide_and_seek.vision import look, see
 from ludus.sim import Binary, Continuous, Game, Goal, Param, Role, Term, f32, flag, i8, i32
@@ -156,6 +157,7 @@ GAME = Game(
         none_caught=Term("goal", -10.0, most=1, roles="seeker"),
         approach=Term("potential", 0.0, most="hiders", least="-hiders", roles="seeker", help="1 from far away up to a hider, and back"),
         searches=Term("shaping", 0.0, most=MOST_PARTS, roles="seeker", help="each of 8x8 parts of the world, once"),
+        cover=Term("potential", 0.0, most=1, least=-1, roles="hider", help="0 out of sight, -1 while a seeker sees it"),
         hidden=Term("shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"),
         seen=Term("shaping", -0.02, most=SEEKING, roles="hider", help="each step a seeker sees it"),
         survived=Term("goal", 50.0, most=1, roles="hider"),
@@ -168,7 +170,7 @@ GAME = Game(
         lasted=Goal("share of the seeking time it was free", roles="hider", share=True),
     ),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
-    step=[turn, intend, build, move, see, hold, leave, judge, approach, search, look, observe_self, observe_others, observe_blocks],
+    step=[turn, intend, build, move, see, hold, leave, judge, approach, take_cover, search, look, observe_self, observe_others, observe_blocks],
     reset=[
         terrain.choose_terrain,
         terrain.plan_terrain,
