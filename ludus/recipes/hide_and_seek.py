@@ -38,8 +38,9 @@ def hide_and_seek() -> Config:
             epochs=2,
             minibatches=8,
             reward_scale=0.02,
-            # a hider's fate is decided within seconds: what a turn behind a tree is worth shows at once
-            roles={"hider": {"minibatches": 16, "gamma": 0.98}},
+            # a hider's fate is decided within seconds: what a step behind a tree is worth shows at once. With the seeker's rate to
+            # the end its noise is gone before it has found out about trees
+            roles={"hider": {"minibatches": 16, "gamma": 0.98, "learning_rate": "0:1e-3, 0.4:2e-4, 1:5e-5"}},
         ),
         # few slots: on a CPU each past opponent is a network of its own for a handful of envs
         league=LeagueConfig(mix="self 15, pool 10, bot:hider 45, bot:seeker 30", slots=2),
