@@ -61,8 +61,9 @@ _FOUR_MINUTES = ("--train.total-seconds", "240")  # what each switch is worth sh
 
 
 def _minutes(count: int) -> tuple[str, ...]:
-    """Of hide_and_seek on two cores that do nothing else (42,000 agent-steps a second), whatever the machine does beside it."""
-    return ("--train.total-agent-steps", str(count * 60 * 42_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
+    """As many agent-steps as hide_and_seek makes in that time on two idle cores (`ludus bench train --recipe hide_and_seek`: 34,000
+    a second), so that runs beside each other give the same."""
+    return ("--train.total-agent-steps", str(count * 60 * 34_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
 
 
 UNSEEN = ("aggressive", "defensive", "kiter", "parry", "pounce", "switcher")
