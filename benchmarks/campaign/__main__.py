@@ -51,13 +51,17 @@ def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -
             return
         shutil.rmtree(folder, ignore_errors=True)  # the experiment was changed since
     print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
-    if (folder / "config.json").exists():
-        summary = json.loads(ludus("resume", str(folder), "--json", cores=cores))
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-        summary = json.loads(ludus(*command, "--run", str(folder), "--json", cores=cores))
+    trained = folder / "trained.json"  # training is over, perhaps not its evaluation
+    if not trained.exists():
+        if (folder / "config.json").exists():
+            printed = ludus("resume", str(folder), "--json", cores=cores)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            printed = ludus(*command, "--run", str(folder), "--json", cores=cores)
+        trained.write_text(printed)
+    summary = json.loads(trained.read_text())
     evaluations: dict[str, Any] = {}
-    printed: dict[str, Any] = {}  # by command: several numbers may be read from one evaluation
+    metrics: dict[str, Any] = {}  # by command: several numbers may be read from one evaluation
     for e in experiment.evaluations:
         arguments = [
             "eval",
@@ -70,9 +74,9 @@ def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -
             "--json",
         ]
         text = " ".join(["ludus", *arguments])
-        if text not in printed:
-            printed[text] = json.loads(ludus(*arguments, cores=cores))["metrics"]
-        evaluations[e.name] = {"value": printed[text][e.metric], "metric": e.metric, "command": text}
+        if text not in metrics:
+            metrics[text] = json.loads(ludus(*arguments, cores=cores))["metrics"]
+        evaluations[e.name] = {"value": metrics[text][e.metric], "metric": e.metric, "command": text}
     result = {
         "experiment": name, "seed": seed, "command": " ".join(["ludus", *command]), "evaluations": evaluations,
         "agent_steps": summary["agent_steps"], "seconds": summary["seconds"],
