@@ -248,13 +248,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     "racing_dqn": Experiment(
         recipe="racing_dqn",
         evaluations=(_racing("self/finish"),),
-        claim="Plain DQN drives the oval",
+        claim="Plain DQN drives the oval, three minutes on two cores",
         tags=("shipped",),
     ),
     "racing_seed_working": Experiment(
         recipe="racing_seed_working",
         evaluations=(_racing("self/finish"),),
-        claim="The settings of the original that learned, in five minutes",
+        claim="The settings of the original that learned: in five minutes they finish no lap yet",
         tags=("shipped",),
     ),
     "brawl_strategy": Experiment(
@@ -386,7 +386,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu": Experiment(
         recipe="mechs",
-        options=("--train.total-seconds", "400", "--eval.every-seconds", "200"),
+        options=("--train.total-seconds", "405", "--eval.every-seconds", "200"),
         evaluations=(
             Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),
             *_silenced(128),

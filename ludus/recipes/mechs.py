@@ -47,7 +47,9 @@ def mechs() -> Config:
     config = mechs_2v2()
     config.game = "mechs"
     config.envs = 1024
-    config.learn.minibatches = 16
+    config.policy.activation = "relu"
+    config.learn.minibatches = 32
+    config.learn.learning_rate = "1e-3 -> 3e-5"
     config.league.mix = "self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10"  # ten beginners never beat the bot
     config.train = TrainConfig(total_seconds=420.0)
     return config
