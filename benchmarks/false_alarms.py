@@ -4,8 +4,8 @@ python -m benchmarks.false_alarms RUN|FOLDER … [--json]
 
 A folder is searched for runs. A run belongs to the shipped recipe that its settings are nearest to; where a setting that bears
 on learning differs it is counted apart, as "changed". Runs that did not spend their budget are left out: they were stopped.
-Prints, per recipe: in how many runs something was critical or a warning in the verdict at the end, what it was, and what had
-been told on the way and was gone by then.
+Prints, per recipe: which seeds there are, in how many runs something was critical or a warning in the verdict at the end, what
+it was, and what had been told on the way and was gone by then; and below, which shipped recipes have fewer than three seeds.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ SPENT = 0.97
 """Of the budget: the last iteration seldom ends exactly on it."""
 BEARS = ("learn.", "rainbow.", "policy.", "game_values", "league.", "curriculum.", "algorithm", "envs", "game")
 """Settings that bear on learning, by the beginning of their names."""
+SEEDS = 3
+"""Of every shipped recipe: with fewer, one odd run cannot be told from a rule."""
 
 
 @dataclass
 class Told:
     """What a run was told: check → worst severity."""
 
+    seed: int = 0
     end: dict[str, str] = field(default_factory=dict)
     passing: dict[str, str] = field(default_factory=dict)
 
@@ -69,8 +72,10 @@ def recipe_of(values: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _differing(values: Mapping[str, Any], recipe: Mapping[str, Any]) -> list[str]:
-    """What a recipe leaves to be derived (None) cannot differ; nor can what did not exist when the run was made."""
-    return [k for k, v in recipe.items() if k.startswith(BEARS) and v is not None and k in values and values[k] != v]
+    """What a recipe leaves to be derived (None) cannot differ; nor can what did not exist when the run was made. Parameters of the
+    game are in the settings only where somebody set them."""
+    changed = [k for k, v in recipe.items() if k.startswith(BEARS) and v is not None and k in values and values[k] != v]
+    return changed + [k for k in values if k.startswith("game.") and k not in recipe]
 
 
 @cache
@@ -83,7 +88,7 @@ def watch_again(run: Path, lines: list[dict[str, Any]], values: Mapping[str, Any
     log = read_log(run)
     watcher = Watcher(values, log.better_low)
     diagnostics = _lines(run / "diagnostics.jsonl")
-    told, due = Told(), FIRST_LOOK
+    told, due = Told(int(values.get("seed", 0))), FIRST_LOOK
     for count, line in enumerate(lines, 1):
         while diagnostics and diagnostics[0]["progress/agent_steps"] <= line["progress/agent_steps"]:
             watcher.add(diagnostics.pop(0), diagnostics=True)
@@ -126,7 +131,10 @@ def study(runs: list[Path]) -> tuple[dict[str, dict[str, Told]], list[str]]:
 
 
 def table(found: Mapping[str, Mapping[str, Told]]) -> str:
-    lines = ["| recipe | runs | critical | warned | which (runs) | only on the way |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| recipe | runs | seeds | critical | warned | which (runs) | only on the way |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for name in sorted(found, key=lambda n: (n.endswith("changed"), n)):
         lines.append(_row(name, list(found[name].values())))
     for label, changed in (("all as shipped", False), ("all changed", True)):
@@ -137,7 +145,15 @@ def table(found: Mapping[str, Mapping[str, Told]]) -> str:
 
 def _row(name: str, runs: list[Told]) -> str:
     counts = [sum(told.worst() == severity for told in runs) for severity in ("critical", "warning")]
-    return f"| {name} | {len(runs)} | {counts[0]} | {counts[1]} | {_which([t.end for t in runs])} | {_which([t.passing for t in runs])} |"
+    seeds = ", ".join(map(str, sorted({told.seed for told in runs})))
+    which, passing = _which([told.end for told in runs]), _which([told.passing for told in runs])
+    return f"| {name} | {len(runs)} | {seeds} | {counts[0]} | {counts[1]} | {which} | {passing} |"
+
+
+def too_few(found: Mapping[str, Mapping[str, Told]]) -> list[str]:
+    """Shipped recipes without three seeds, and how many they have."""
+    seeds = {name: len({told.seed for told in found.get(name, {}).values()}) for name in RECIPES}
+    return [f"{name} ({count})" for name, count in seeds.items() if count < SEEDS]
 
 
 def _which(told: list[dict[str, str]]) -> str:
@@ -168,6 +184,8 @@ def main() -> None:
         print(json.dumps({"recipes": told, "left_out": left_out}, indent=1))
         return
     print(table(found))
+    if few := too_few(found):
+        print(f"\nShipped recipes with fewer than {SEEDS} seeds (how many): {', '.join(few)}")
     if left_out:
         print(f"\nLeft out, their budget not being spent: {', '.join(left_out)}")
 

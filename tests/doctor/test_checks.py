@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from ludus.doctor.checks.learning import return_flat
+from ludus.doctor.live import Watcher
 from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.watch import examine
+from ludus.intervals import wilson
 
 LUDUS = Path(__file__).parent / "logs" / "ludus"
 
@@ -99,6 +101,53 @@ def test_winning_by_less_is_no_forgetting():
     assert [finding.check for finding in forgetting(log(0.5))] == ["forgetting"]
 
 
+def evaluations(wins, games=64):
+    """Shares of games won, one row of `wins` per opponent, with their intervals."""
+    steps, curves = np.arange(1, wins.shape[1] + 1) * 1000.0, {}
+    for i, row in enumerate(wins):
+        low, high = np.array([wilson(won, games) for won in row]).T
+        for end, values in (("", row / games), ("_low", low), ("_high", high)):
+            curves[f"eval/bot:{i}/win_rate{end}"] = Curve(f"eval/bot:{i}/win_rate{end}", steps, values)
+    return Log("here", curves)
+
+
+def test_the_luckiest_of_many_evaluations_is_no_skill_that_was_lost():
+    """Eight opponents, thirty evaluations of 64 games each, a share of wins that never changes: at most one log in twenty is told
+    that it forgets. Wins that fall from 0.9 to 0.6 are found among as many in most logs."""
+    from ludus.doctor.checks.self_play import forgetting
+
+    random, chance = np.random.default_rng(0), np.full((8, 30), 0.3)
+    assert sum(bool(list(forgetting(evaluations(random.binomial(64, chance))))) for _ in range(200)) <= 10
+    chance[0, :-1], chance[0, -1] = 0.9, 0.6
+    assert sum(bool(list(forgetting(evaluations(random.binomial(64, chance))))) for _ in range(200)) >= 150
+
+
+@pytest.mark.parametrize(("last", "severity"), [(58, []), (36, ["warning"]), (6, ["critical"])])
+def test_how_much_was_surely_forgotten(last, severity):
+    from ludus.doctor.checks.self_play import forgetting
+
+    assert [f.severity for f in forgetting(evaluations(np.array([[20, 40, 60, 60, last]])))] == severity
+
+
+def test_what_is_given_up_for_a_higher_return_is_not_forgotten():
+    """Survival falls from 0.8 to 0.2: with a return that rises, or stays, it was a bad way to play."""
+    from ludus.doctor.checks.self_play import forgetting
+
+    steps, survival = np.arange(1, 5) * 1000.0, np.array([0.8, 0.6, 0.3, 0.2])
+
+    def told(returns, role=""):
+        shifts = (("", 0.0), ("_low", -0.05), ("_high", 0.05))
+        curves = {f"eval/bot:b/survival{end}": survival + shift for end, shift in shifts}
+        curves |= {f"eval/bot:b/{role}return{end}": np.array(returns) + 20 * shift for end, shift in shifts}
+        curves |= {"goal/mech/survival": survival, "goal/other/win": survival}
+        return [f.check for f in forgetting(Log("here", {n: Curve(n, steps, v) for n, v in curves.items()}))]
+
+    for role in ("", "mech/"):
+        assert told([-18.0, -5.0, 3.0, 10.0], role) == told([5.0, 5.0, 6.0, 4.5], role) == []
+        assert told([18.0, 5.0, 3.0, -10.0], role) == ["forgetting"]
+    assert told([-18.0, -5.0, 3.0, 10.0], "other/") == ["forgetting"]  # another role's return says nothing about it
+
+
 def test_a_return_that_falls_against_its_own_past_is_no_fall():
     """Up to 100 and down to 20 again: a fall, unless the agent's snapshots are among its opponents."""
     from ludus.doctor.checks.learning import return_falls
@@ -147,6 +196,37 @@ def test_a_goal_that_leans_upwards_is_not_held_against_the_return():
 
     assert told(0.06) == []
     assert told(0.0) == ["return_without_goal"]
+
+
+@pytest.mark.parametrize(
+    ("returns", "spread", "goals"), [((-15.0, -25.0), 3.0, (0.52, 0.46)), ((100.0, 125.0), 25.0, (0.35, 0.43))]
+)
+def test_a_return_that_goes_the_way_of_its_goal_is_no_contradiction(returns, spread, goals):
+    """A hider's return and survival fall together, a seeker's rise together, among noise."""
+    from ludus.doctor.checks.reward_hacking import return_without_goal
+
+    steps, random = np.arange(1, 121) * 1000.0, np.random.default_rng(2)
+    for _ in range(50):
+        luck = random.normal(size=120)  # of the same episodes: who catches more earns more
+        names = {"episode/a/return": np.linspace(*returns, 120) + spread * luck}
+        names |= {"goal/a/rate": np.linspace(*goals, 120) + 0.1 * luck + 0.05 * random.normal(size=120)}
+        assert not list(return_without_goal(Log("here", {n: Curve(n, steps, v) for n, v in names.items()})))
+
+
+def test_a_goal_that_no_evaluation_reached():
+    """Told by the measure that chooses checkpoints, after three evaluations; before half of the budget it is no warning."""
+
+    def told(values, share=1.0, metric="eval/self/finish"):
+        watcher = Watcher({"checkpoint.best_metric": metric})
+        for i, value in enumerate(values):
+            watcher.add(
+                {"progress/agent_steps": 1000 * i, "eval/self/finish": value, "eval/self/time": 0.0, "eval/self/return": 3.0 * i}
+            )
+        watcher.look(1000, share)
+        return [(f.check, f.severity) for f in watcher.findings]
+
+    assert told([0.0] * 3) == [("goal_not_reached", "warning")] and told([0.0] * 3, 0.4) == [("goal_not_reached", "info")]
+    assert told([0.0] * 2) == told([0.0, 0.0, 0.01]) == told([0.0] * 3, metric=None) == []
 
 
 def test_the_same_sum_sooner_and_sooner_is_progress():

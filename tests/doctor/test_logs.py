@@ -46,6 +46,7 @@ SICK = {
     "sb3/sick_ppo_noise_tiny.csv": ["updates_too_large", "noise_collapsed"],
     "ludus/sick_shifting": ["return_falls"],
     "ludus/sick_blind": ["observations_broken"],
+    "ludus/sick_short_sighted": ["values_see_few_steps", "return_falls"],
 }
 # log → a warning that it must get
 WARNED = {
@@ -62,6 +63,8 @@ WARNED = {
     "ludus/sick_strategy": "attention_uniform",
     "ludus/sick_swings": "return_swings",
     "ludus/sick_by_heart": "learned_by_heart",
+    "ludus/sick_outrun": "one_sided",
+    "ludus/sick_short_sighted": "goal_not_reached",
 }
 
 
@@ -102,6 +105,21 @@ def test_skill_that_is_lost_is_named():
     found = [f for f in examine(read_log(LOGS / "ludus/sick_forgets")) if f.check == "forgetting"]
     assert len(found) == 1 and "bot:random/survival" in found[0].evidence
     assert not [f for f in examine(read_log(LOGS / "ludus/healthy_pursuit")) if f.check == "forgetting"]
+
+
+def test_how_far_ahead_values_see_is_told():
+    """39,264 updates, a copy after every 1,500, each worth one step: 26. The mean value is what 26 steps pay on average."""
+    log = read_log(LOGS / "ludus/sick_short_sighted")
+    (found,) = [f for f in examine(log) if f.check == "values_see_few_steps"]
+    assert "the next 26 steps" in found.cause and found.overrides == {"rainbow.target_every": "100"}
+    q, returns, lengths = (log.of("driver", key).values[-40:].mean() for key in ("q_mean", "return", "length"))
+    assert q == pytest.approx(26 * returns / lengths, rel=0.25)
+
+
+def test_a_chaser_that_was_outrun_for_most_of_the_run_is_told_so_at_its_end():
+    """It began to catch when the learning rate was almost 0: too late, and the last rows alone would not tell."""
+    (found,) = [f for f in examine(read_log(LOGS / "ludus/sick_outrun")) if f.check == "one_sided"]
+    assert found.cause.startswith("runner wins") and "0.96 in every second row of the run, 0.87 at its end" in found.evidence
 
 
 def test_a_run_is_told_that_it_knows_its_maps_by_heart():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ludus.doctor.finding import Finding
@@ -12,6 +13,9 @@ from ludus.doctor.statistics import certainty, head, noise, tail
 FELL = -3.0
 LEANS = 1.0
 """Standard errors. A goal that leans upwards may be on its way: hide-and-seek's catches rise later than its return, and noisily."""
+APART = 2.0
+"""Standard errors, of the difference between two rises. Two noisy curves of which one rises a little more are no contradiction."""
+FEWEST_EVALUATIONS = 3
 
 
 def return_without_goal(log: Log) -> Iterator[Finding]:
@@ -24,12 +28,15 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
     difference of potentials.
     """
     for role in log.roles():
-        returns = progress(log.get(f"episode/{role}/return"))
-        if not returns.learned or returns.lost > 0.5:
+        curve = log.get(f"episode/{role}/return")
+        returns = progress(curve)
+        if curve is None or not returns.learned or returns.lost > 0.5:
             continue
-        goals = [c for c in log.starting(f"goal/{role}/") if len(c) >= 12]
-        judged = {c.name: (progress(c), certainty(head(c.values), tail(c.values, 0.2), noise(c.values))) for c in goals}
+        judged = {c.name: (progress(c), _rise(c)) for c in log.starting(f"goal/{role}/") if len(c) >= 12}
         if not judged or any((p.learned and p.lost < 0.5) or sure >= LEANS for p, sure in judged.values()):
+            continue
+        rise = _rise(curve)
+        if rise < LEANS or rise - max(sure for _, sure in judged.values()) < APART * math.sqrt(2):
             continue
         name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
         if 0.9 < min(goal.start, goal.end) <= goal.best <= 1.0:
@@ -50,14 +57,46 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
         )
 
 
+def _rise(curve: Curve) -> float:
+    """Standard errors by which the end lies above the start."""
+    return certainty(head(curve.values), tail(curve.values, 0.2), noise(curve.values))
+
+
 def _risen_term(log: Log, role: str) -> str:
     """The reward term that has risen most surely, if terms are logged."""
-
-    def rise(curve: Curve) -> float:
-        return certainty(head(curve.values), tail(curve.values, 0.2), noise(curve.values))
-
-    risen = [(rise(c), c.name.split("/term/")[1]) for c in log.starting(f"episode/{role}/term/") if len(c) >= 12]
+    risen = [(_rise(c), c.name.split("/term/")[1]) for c in log.starting(f"episode/{role}/term/") if len(c) >= 12]
     return max(risen)[1] if risen and max(risen)[0] > 3 else ""
 
 
-CHECKS = (return_without_goal,)
+def goal_not_reached(log: Log) -> Iterator[Finding]:
+    """The measure by which the best checkpoint is chosen is 0 in every evaluation: the goal was not reached even once.
+
+    The return may well rise all the same, by what is paid on the way; what training is for has not begun. And where all
+    evaluations are alike, the last checkpoint is called the best, however far an earlier one got.
+
+    See how far play gets (the other goal metrics), and whether other findings name a cause. Without one: train longer, start
+    nearer to the goal, or choose checkpoints by a measure that is above 0 already.
+    """
+    name = str(log.config.get("checkpoint.best_metric") or "")
+    curve = log.get(name)
+    if curve is None or len(curve) < FEWEST_EVALUATIONS or name.rsplit("/", 1)[-1] in log.better_low or curve.values.any():
+        return
+    yield Finding(
+        check="goal_not_reached",
+        severity="warning",
+        cause=f"the goal was not reached in any evaluation: '{name.removeprefix('eval/')}' is 0 in all of them",
+        evidence=f"{len(curve)} evaluations, the last at step {curve.last_step:,}" + _on_the_way(log, name),
+        confidence=0.6,
+        fix="see the other findings for the cause; without one: train longer, or start nearer to the goal",
+        first_step=curve.first_step,
+        last_step=curve.last_step,
+    )
+
+
+def _on_the_way(log: Log, name: str) -> str:
+    """How the return went in the same evaluations."""
+    returns = log.get(f"{name.rsplit('/', 1)[0]}/return")
+    return f"; return {returns.values[0]:.3g} in the first, {returns.values[-1]:.3g} in the last" if returns is not None else ""
+
+
+CHECKS = (return_without_goal, goal_not_reached)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import progress
+from ludus.doctor.statistics import tail
 
 FEWEST_EVALUATIONS = 5
 HALF = 0.5
 FULL = 0.95
+ONE_SIDE = 0.025
+"""Chance on either side of an interval of 95%."""
 ONE_SIDED = 0.93
 """Share of the games: a side that loses nine in ten learns little, and the other nothing new."""
 
@@ -27,47 +33,79 @@ def _bot_evaluations(log: Log) -> list[Curve]:
     return out
 
 
+@dataclass(frozen=True)
+class Fall:
+    """From the evaluation that was most surely good to the last."""
+
+    curve: Curve
+    best: int
+    """Which evaluation it was."""
+    sure: float
+    """Share of that value that is gone, as far as the intervals say so."""
+
+    @property
+    def step(self) -> int:
+        return int(self.curve.steps[self.best])
+
+
 def forgetting(log: Log) -> Iterator[Finding]:
-    """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals.
+    """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals and beyond
+    what luck does in so many evaluations; and it earns less against that opponent. A measure that falls while the return does
+    not was given up for a better one: mechs that hide survive and lose.
 
     Training only against the newest version of itself, a policy adapts to that one and unlearns what beat others.
 
     Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
     """
-    fallen = [c for c in _bot_evaluations(log) if _fell(log, c) and not _still_wins(log, c)]
-    if not fallen:
+    curves = _bot_evaluations(log)
+    falls = [fall for c in curves if (fall := _fall(log, c, len(curves))) and _earns_less(log, fall) and not _still_wins(log, c)]
+    if not falls:
         return
-    curve = max(fallen, key=_lost)
-    best, others = int(curve.values.argmax()), ", ".join(c.name for c in fallen if c is not curve)
+    worst = max(falls, key=lambda fall: fall.sure)
+    curve, others = worst.curve, ", ".join(fall.curve.name for fall in falls if fall is not worst)
     yield Finding(
         check="forgetting",
-        severity="critical" if _lost(curve) > HALF else "warning",
+        severity="critical" if worst.sure > HALF else "warning",
         cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being lost",
-        evidence=f"{curve.name} {curve.values[best]:.3g} at step {int(curve.steps[best]):,}, now {curve.values[-1]:.3g}, beyond both "
+        evidence=f"{curve.name} {curve.values[worst.best]:.3g} at step {worst.step:,}, now {curve.values[-1]:.3g}, beyond both "
         f"intervals{f'; so fell {others}' if others else ''}",
         confidence=0.7,
         fix="keep old snapshots and bots as opponents for a share of the games; go on from the best checkpoint",
-        first_step=int(curve.steps[best]),
+        first_step=worst.step,
         last_step=curve.last_step,
     )
 
 
-def _fell(log: Log, curve: Curve) -> bool:
-    """Does the whole of the last interval lie below that of some earlier evaluation?"""
+def _fall(log: Log, curve: Curve, curves: int) -> Fall | None:
+    """Does the whole of the last interval lie below that of some earlier evaluation, and would luck not do that? The best of many
+    evaluations of many curves is a lucky one: the more there are, the wider an interval has to be to hold in all of them."""
     low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
-    return low is not None and high is not None and float(high.values[-1]) < float(low.values[:-1].max())
+    if low is None or high is None or len(low) != len(curve) or len(high) != len(curve):
+        return None
+    best = int(low.values[:-1].argmax())
+    if not float(high.values[-1]) < float(low.values[best]):
+        return None
+    value, last = float(curve.values[best]), float(curve.values[-1])
+    error = math.hypot(value - float(low.values[best]), float(high.values[-1]) - last)
+    wider = NormalDist().inv_cdf(1 - ONE_SIDE / (curves * (len(curve) - 1))) / NormalDist().inv_cdf(1 - ONE_SIDE)
+    return Fall(curve, best, (value - last - error) / (abs(value) or 1.0)) if value - last > wider * error else None
+
+
+def _earns_less(log: Log, fall: Fall) -> bool:
+    """Is the return against the same opponent below what it was then, beyond both intervals? Yes where nobody says."""
+    *opponent, metric = fall.curve.name.split("/")
+    roles = [role for role in log.roles() if log.get(f"goal/{role}/{metric}") is not None] if len(opponent) == 2 else []
+    for name in ("/".join([*opponent, "return"]), *("/".join([*opponent, role, "return"]) for role in roles)):
+        low, high = log.get(f"{name}_low"), log.get(f"{name}_high")
+        if low is not None and high is not None and fall.step in low.steps:
+            return float(high.values[-1]) < float(low.values[low.steps == fall.step][-1])
+    return True
 
 
 def _still_wins(log: Log, curve: Curve) -> bool:
     """Who wins nearly every game against an opponent has forgotten nothing that matters, by whatever margin it wins."""
     wins = log.get(f"{curve.name.rsplit('/', 1)[0]}/win_rate")
     return wins is not None and float(wins.values[-1]) >= FULL
-
-
-def _lost(curve: Curve) -> float:
-    """Share of the best value that is gone."""
-    best = float(curve.values.max())
-    return (best - float(curve.values[-1])) / abs(best) if best else 0.0
 
 
 def only_beats_itself(log: Log) -> Iterator[Finding]:
@@ -103,7 +141,7 @@ def _improved(log: Log, curve: Curve) -> bool:
 
 
 def one_sided(log: Log) -> Iterator[Finding]:
-    """One role wins nearly every game, in nearly all rows of the last half.
+    """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the whole run.
 
     One side learnt faster, and the other now loses whatever it does: no difference between its actions, no gradient. Then the
     winner learns nothing new either.
@@ -115,17 +153,21 @@ def one_sided(log: Log) -> Iterator[Finding]:
         if curve is None or len(curve) < 12 or len(log.roles()) < 2:
             continue
         late = float(np.quantile(curve.values[len(curve) // 2 :], 0.1))  # a row of few episodes may well fall below
-        if late > ONE_SIDED:
-            yield Finding(
-                check="one_sided",
-                severity="warning",
-                cause=f"{role} wins nearly every game: the other side has nothing to learn from",
-                evidence=f"share won at least {late:.2f} in nine of ten rows of the last half",
-                confidence=0.5,
-                fix=f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
-                first_step=int(curve.steps[len(curve) // 2]),
-                last_step=curve.last_step,
-            )
+        usual, now = float(np.median(curve.values)), float(np.median(tail(curve.values, 0.1)))
+        if max(late, usual) <= ONE_SIDED:
+            continue
+        yield Finding(
+            check="one_sided",
+            severity="warning",
+            cause=f"{role} wins nearly every game: the other side has nothing to learn from",
+            evidence=f"share won at least {late:.2f} in nine of ten rows of the last half"
+            if late > ONE_SIDED
+            else f"share won at least {usual:.2f} in every second row of the run, {now:.2f} at its end",
+            confidence=0.5,
+            fix=f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
+            first_step=int(curve.steps[len(curve) // 2 if late > ONE_SIDED else 0]),
+            last_step=curve.last_step,
+        )
 
 
 CHECKS = (forgetting, only_beats_itself, one_sided)

@@ -1,4 +1,7 @@
-"""Makes the logs in ludus/: python tests/doctor/logs/make_ludus.py [NAME …]. Each is a short real run, kept with five digits."""
+"""Makes the logs in ludus/: python tests/doctor/logs/make_ludus.py [NAME …]. Each is a short real run, kept with five digits.
+
+Those in CUT are runs of minutes or hours, of which only what a check needs is kept: make_ludus.py NAME --of RUN.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +88,45 @@ RUNS: dict[str, list[str]] = {
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
+# name → every so many rows of so many, besides those with an evaluation, and the beginnings of the names kept
+CUT: dict[str, tuple[int, int, tuple[str, ...]]] = {
+    # mechs on a GPU: those that hid survived and lost; now they win, and survive less
+    "healthy_mechs_ten": (10, 10_000, ("eval/bot:", "goal/", "episode/mech/return")),
+    # mechs_2v2, seed 1: wins as ever, with less of its time in the zone
+    "healthy_mechs_zone": (20, 10_000, ("eval/bot:", "goal/", "episode/mech/return")),
+    # pursuit, seed 0: in one matchup of eight it gets the last runner less often, which 64 games hardly tell from luck
+    "healthy_pursuit_long": (4, 10_000, ("eval/bot:", "goal/", "episode/chaser/won", "episode/runner/won", "episode/chaser/return", "episode/runner/return")),
+    # hide_and_seek on a GPU: early on, what it earns rises a little more surely than what it is for; late, the hider loses a little
+    "healthy_hide_and_seek": (1, 371, ("eval/bot:", "goal/", "episode/seeker/return", "episode/hider/return")),
+    # pursuit, seed 1: runners get away before the chaser has learnt anything
+    "sick_outrun": (1, 10_000, ("goal/", "episode/chaser/won", "episode/runner/won", "episode/chaser/return", "episode/runner/return")),
+    # racing_seed_working, seed 0: 26 copies of the target network, and no lap
+    "sick_short_sighted": (8, 10_000, ("eval/self/", "goal/driver/", "episode/driver/return", "episode/driver/length", "rainbow/driver/q_", "progress/")),
+}  # fmt: skip
+SETTINGS = ("game", "envs", "seed", "algorithm", "learn.", "rainbow.", "train.total", "league.mix", "checkpoint.best_metric")
+
+
+def cut(run: Path, name: str) -> None:
+    every, first, kept = CUT[name]
+    target = HERE / name
+    target.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for i, text in enumerate((run / "metrics.jsonl").read_text().splitlines()):
+        row = json.loads(text)
+        if (i % every == 0 and i < first) or any(k.startswith("eval/") for k in row):
+            lines.append(
+                {k: shortened(v) for k, v in row.items() if k.startswith((*kept, "progress/agent_steps")) and not _unread(k)}
+            )
+    (target / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = run / "config.json"
+    values = json.loads(settings.read_text())["values"] if settings.exists() else {}
+    values = {k: v for k, v in values.items() if k.startswith(SETTINGS)}
+    (target / "config.json").write_text(json.dumps({"values": values}, indent=1) + "\n")
+
+
+def _unread(name: str) -> bool:
+    return "_greedy" in name or "/length_" in name or name.endswith(("return_min", "return_max", "return_std"))
+
 
 def shortened(value: Any) -> Any:
     return float(f"{value:.5g}") if isinstance(value, float) else value
@@ -132,6 +174,9 @@ def crowd(run: Path, training: subprocess.Popen[bytes]) -> list[subprocess.Popen
 
 
 def main() -> None:
+    if "--of" in sys.argv:
+        cut(Path(sys.argv[3]), sys.argv[1])
+        return
     for name in sys.argv[1:] or RUNS:
         run = Path(tempfile.mkdtemp()) / "run"
         options = ["--run", str(run), "--train.threads", "1", "--quiet"]
