@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -20,6 +21,8 @@ luck alone gets to about 2.5."""
 CUTS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LITTLE = 0.5
 ALIKE = 1e-6
+ONE_SIDE = 0.025
+"""Chance on either side of an interval of 95%."""
 LATE = 0.3
 """A log that starts after this share of its last step saw nothing of the beginning."""
 
@@ -123,3 +126,33 @@ def same_but_sooner(log: Log, role: str) -> Curve | None:
 
 def competitive(log: Log) -> bool:
     return log.self_play or sum(log.get(f"episode/{role}/return") is not None for role in log.roles()) > 1
+
+
+@dataclass(frozen=True)
+class Fall:
+    """From the evaluation that was most surely good to the last."""
+
+    curve: Curve
+    best: int
+    """Which evaluation it was."""
+    sure: float
+    """Share of that value that is gone, as far as the intervals say so."""
+
+    @property
+    def step(self) -> int:
+        return int(self.curve.steps[self.best])
+
+
+def sure_fall(log: Log, curve: Curve, curves: int) -> Fall | None:
+    """Does the whole of the last interval lie below that of some earlier evaluation, and would luck not do that? The best of many
+    evaluations of many curves is a lucky one: the more there are, the wider an interval has to be to hold in all of them."""
+    low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
+    if low is None or high is None or len(low) != len(curve) or len(high) != len(curve):
+        return None
+    best = int(low.values[:-1].argmax())
+    if not float(high.values[-1]) < float(low.values[best]):
+        return None
+    value, last = float(curve.values[best]), float(curve.values[-1])
+    error = math.hypot(value - float(low.values[best]), float(high.values[-1]) - last)
+    wider = NormalDist().inv_cdf(1 - ONE_SIDE / (curves * (len(curve) - 1))) / NormalDist().inv_cdf(1 - ONE_SIDE)
+    return Fall(curve, best, (value - last - error) / (abs(value) or 1.0)) if value - last > wider * error else None

@@ -64,6 +64,7 @@ WARNED = {
     "ludus/sick_swings": "return_swings",
     "ludus/sick_by_heart": "learned_by_heart",
     "ludus/sick_outrun": "one_sided",
+    "ludus/sick_declines": "evaluation_falls",
     "ludus/sick_short_sighted": "goal_not_reached",
 }
 

@@ -9,9 +9,10 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
-from ludus.doctor.progress import of_role
+from ludus.doctor.progress import of_role, sure_fall
 from ludus.doctor.statistics import windows
 
+FEWEST_EVALUATIONS = 3
 ENOUGH_ROWS = 30
 """A shorter log may simply not have got there yet."""
 NOTICEABLE = 0.5
@@ -112,6 +113,39 @@ def return_falls(log: Log) -> Iterator[Finding]:
         )
 
 
+def evaluation_falls(log: Log) -> Iterator[Finding]:
+    """The measure by which the best checkpoint is chosen was surely higher before, where nobody else plays.
+
+    The return of training may hide this: it comes from actions with noise, on levels that were trained on. Values that still
+    move (a learning rate that does not fall, targets copied too often, a rare reward that comes to weigh too much) change what
+    is greedy from one evaluation to the next.
+
+    Take the best checkpoint. For the next run let the learning rate fall to a tenth, or average the weights.
+    """
+    name = str(log.config.get("checkpoint.best_metric") or "")
+    curve = log.get(name)
+    if (
+        curve is None
+        or len(curve) < FEWEST_EVALUATIONS
+        or not name.startswith("eval/self/")
+        or name.rsplit("/", 1)[-1] in log.better_low
+    ):
+        return
+    fall = sure_fall(log, curve, 1)
+    if fall is None:
+        return
+    yield Finding(
+        check="evaluation_falls",
+        severity="warning",
+        cause=f"evaluations were better before: '{name.removeprefix('eval/')}' has fallen",
+        evidence=f"{curve.values[fall.best]:.3g} at step {fall.step:,}, now {curve.values[-1]:.3g}, beyond both intervals",
+        confidence=0.7,
+        fix="take the best checkpoint (RUN@best); for the next run let the learning rate fall to a tenth, or average the weights",
+        first_step=fall.step,
+        last_step=curve.last_step,
+    )
+
+
 def return_swings(log: Log) -> Iterator[Finding]:
     """The return falls by more than half of its range and recovers, again and again.
 
@@ -185,4 +219,4 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
         )
 
 
-CHECKS = (return_falls, return_flat, return_swings, learned_by_heart)
+CHECKS = (return_falls, return_flat, return_swings, evaluation_falls, learned_by_heart)

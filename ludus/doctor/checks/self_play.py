@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
-from ludus.doctor.progress import progress
+from ludus.doctor.progress import Fall, progress, sure_fall
 from ludus.doctor.statistics import tail
 
 FEWEST_EVALUATIONS = 5
 HALF = 0.5
 FULL = 0.95
-ONE_SIDE = 0.025
-"""Chance on either side of an interval of 95%."""
 ONE_SIDED = 0.93
 """Share of the games: a side that loses nine in ten learns little, and the other nothing new."""
 
@@ -33,21 +28,6 @@ def _bot_evaluations(log: Log) -> list[Curve]:
     return out
 
 
-@dataclass(frozen=True)
-class Fall:
-    """From the evaluation that was most surely good to the last."""
-
-    curve: Curve
-    best: int
-    """Which evaluation it was."""
-    sure: float
-    """Share of that value that is gone, as far as the intervals say so."""
-
-    @property
-    def step(self) -> int:
-        return int(self.curve.steps[self.best])
-
-
 def forgetting(log: Log) -> Iterator[Finding]:
     """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals and beyond
     what luck does in so many evaluations; and it earns less against that opponent. A measure that falls while the return does
@@ -58,7 +38,9 @@ def forgetting(log: Log) -> Iterator[Finding]:
     Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
     """
     curves = _bot_evaluations(log)
-    falls = [fall for c in curves if (fall := _fall(log, c, len(curves))) and _earns_less(log, fall) and not _still_wins(log, c)]
+    falls = [
+        fall for c in curves if (fall := sure_fall(log, c, len(curves))) and _earns_less(log, fall) and not _still_wins(log, c)
+    ]
     if not falls:
         return
     worst = max(falls, key=lambda fall: fall.sure)
@@ -74,21 +56,6 @@ def forgetting(log: Log) -> Iterator[Finding]:
         first_step=worst.step,
         last_step=curve.last_step,
     )
-
-
-def _fall(log: Log, curve: Curve, curves: int) -> Fall | None:
-    """Does the whole of the last interval lie below that of some earlier evaluation, and would luck not do that? The best of many
-    evaluations of many curves is a lucky one: the more there are, the wider an interval has to be to hold in all of them."""
-    low, high = log.get(f"{curve.name}_low"), log.get(f"{curve.name}_high")
-    if low is None or high is None or len(low) != len(curve) or len(high) != len(curve):
-        return None
-    best = int(low.values[:-1].argmax())
-    if not float(high.values[-1]) < float(low.values[best]):
-        return None
-    value, last = float(curve.values[best]), float(curve.values[-1])
-    error = math.hypot(value - float(low.values[best]), float(high.values[-1]) - last)
-    wider = NormalDist().inv_cdf(1 - ONE_SIDE / (curves * (len(curve) - 1))) / NormalDist().inv_cdf(1 - ONE_SIDE)
-    return Fall(curve, best, (value - last - error) / (abs(value) or 1.0)) if value - last > wider * error else None
 
 
 def _earns_less(log: Log, fall: Fall) -> bool:
