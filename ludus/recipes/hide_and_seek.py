@@ -46,7 +46,7 @@ def hide_and_seek() -> Config:
             },
         ),
         # few slots: on a CPU each past opponent is a network of its own for a handful of envs
-        league=LeagueConfig(mix="self 5, pool 5, bot:hider 60, bot:seeker 30", slots=2),
+        league=LeagueConfig(mix="self 5, pool 5, bot:hider 55, bot:seeker 35", slots=2),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
     )
