@@ -78,7 +78,6 @@ class Role:
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
         self.decide = compiled(decide, config)
-        self.fixed_shapes = on_gpu or config.train.compile  # a graph, or a kernel compiled anew for every shape
         quadrature(self.start.device)  # made before anything is compiled or captured
         encoder = self.policy.strategy
         self.strategy = StrategyMetrics(encoder, config.device) if encoder is not None else None
@@ -150,44 +149,25 @@ class Role:
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""
         r, batch = self.rollout, self.batch
+        shape = (batch.num_envs, self.num_agents, -1)
         seen = self.observe(t)
         mask = None
         if self.space.masked:
-            r.mask[t].view(batch.num_envs, self.num_agents, -1).copy_(batch.tensor("action_mask")[:, self.agents])
+            r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
             mask = r.mask[t : t + 1]
         if t % self.bptt == 0:
             r.state[t // self.bptt].copy_(self.state)
-        ours = self.ours()
-        if ours is None:
-            decided = self.decide(self.policy, r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
-            self.keep(t, slice(None), decided)
-        elif len(ours):
-            if mask is not None:
-                mask = mask[:, ours]
-            seen = {name: x[:, ours] for name, x in seen.items()}
-            now = slice(t, t + 1)
-            self.keep(
-                t, ours, self.decide(self.policy, r.observation[now, ours], self.state[ours], r.starts[now, ours], mask, seen)
-            )
-
-    def ours(self) -> Tensor | None:
-        """The rows this policy decides for; None: all, or shapes that must not vary. Bots and opponents decide for the others."""
-        if self.fixed_shapes:
-            return None
-        ours = (self.flat("controller") == 0).nonzero().squeeze(1)
-        return None if len(ours) == self.rows else ours
-
-    def keep(self, t: int, rows: slice | Tensor, decided: tuple[Actions, Tensor, Tensor, Tensor]) -> None:
-        """What was decided for these rows: into the rollout, the memory and the batch."""
-        r, (actions, log_prob, value, state) = self.rollout, decided
-        r.log_prob[t][rows], r.value[t][rows] = log_prob[0], value[0]
-        r.raw[t][rows], r.binary[t][rows], r.choices[t][rows] = actions.raw[0], actions.binary[0], actions.choices[0]
-        self.state[rows] = state
-        parts = {"continuous": torch.tanh(r.raw[t]), "binary": r.binary[t], "choices": r.choices[t]}
-        for name, values in parts.items():
-            if values.shape[-1]:
-                shaped = values.view(self.batch.num_envs, self.num_agents, -1)
-                self.batch.tensor(name)[:, self.agents, : values.shape[-1]] = shaped
+        observed = (r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
+        actions, log_prob, value, state = self.decide(self.policy, *observed)
+        r.log_prob[t], r.value[t] = log_prob[0], value[0]
+        r.raw[t], r.binary[t], r.choices[t] = actions.raw[0], actions.binary[0], actions.choices[0]
+        self.state.copy_(state)
+        if self.space.continuous:
+            batch.tensor("continuous")[:, self.agents, : self.space.continuous] = torch.tanh(r.raw[t]).view(shape)
+        if self.space.binary:
+            batch.tensor("binary")[:, self.agents, : self.space.binary] = r.binary[t].view(shape)
+        if self.space.choices:
+            batch.tensor("choices")[:, self.agents, : len(self.space.choices)] = r.choices[t].view(shape)
 
     def see(self, t: int) -> None:
         """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""

@@ -2,7 +2,6 @@
 
 import contextlib
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,7 +11,7 @@ from ludus.policies.heads import Actions
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.sim import Batch
-from ludus.sim.episode import FROZEN, RANDOM
+from ludus.sim.episode import FROZEN
 from tests.sim.games import COUNTER, PURSUIT
 
 NOTHING = contextlib.nullcontext
@@ -44,27 +43,6 @@ def test_learning_recomputes_what_acting_stored(memory):
         actions = Actions(data["raw"], data["binary"], data["choices"])
         assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-4)
         assert torch.allclose(role.policy.real_value(output.value), data["value"], atol=1e-4)
-
-
-@pytest.mark.parametrize("memory", ["none", "lstm"])
-def test_rows_of_others_are_not_computed_and_ours_are_as_before(memory):
-    """Who decides changes from episode to episode; in what is learned from, acting and learning still agree to the last row."""
-    ppo = make(memory=memory, overrides={"max_steps": 10})
-    lineups = np.zeros((3, ppo.batch.layout.num_agents), np.int16)
-    lineups[1, ppo.roles["chaser"].agents] = RANDOM
-    lineups[2, ppo.roles["runner"].agents] = RANDOM
-    ppo.batch.set_lineups(lineups, np.ones(3))
-    for role in ppo.roles.values():
-        role.rollout.log_prob.fill_(float("nan"))
-    collect(ppo)
-    for role in ppo.roles.values():
-        collected, data = role.rollout, ppo.chunks(role)
-        assert collected.valid.any() and collected.log_prob.isnan().any()
-        output = role.policy(data["observation"], data["state"][0], data["starts"])
-        log_prob = output.distribution.log_prob(Actions(data["raw"], data["binary"], data["choices"]))
-        valid = data["valid"]
-        assert torch.allclose(log_prob[valid], data["log_prob"][valid], atol=1e-4)
-        assert torch.allclose(role.policy.real_value(output.value)[valid], data["value"][valid], atol=1e-4)
 
 
 def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
