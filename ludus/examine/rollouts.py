@@ -44,10 +44,12 @@ def play_all(batch: Any, role: str, gamma: float, seconds: float, seen: Seen, fi
     goal = [n for n, t in paid.items() if t.kind == "goal" and weights[n] > 0]
     other = [n for n, t in paid.items() if t.kind in ("progress", "shaping", "potential") and weights[n] > 0]
     players = ["random", "still", *(n for n in batch.controllers[role] if n not in ("random", "still"))]
-    plays = [_play(batch, role, player, goal, seconds / len(players), seen) for player in players]
+    share = seconds / (len(players) + 1)
+    plays = [_play(batch, role, player, goal, share, seen) for player in players]
     return Earnings(
         role=role,
         plays=tuple(p for p in plays if len(p.returns)),
+        pressed=_play(batch, role, "random", goal, share, seen, pressed=True),
         goal_terms=tuple(goal),
         other_terms=tuple(other),
         max_steps=int(batch.settings.params["max_steps"]),
@@ -61,14 +63,17 @@ def _is_for(roles: Any, role: str) -> bool:
     return roles is None or role in ((roles,) if isinstance(roles, str) else roles)
 
 
-def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, seen: Seen) -> Play:
+def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, seen: Seen, pressed: bool = False) -> Play:
     """One episode of every env, as far as the time goes."""
     layout, weights = batch.layout, batch.settings.weights
-    mine = _seat(batch, role, player)
+    mine = _seat(batch, role, player, pressed)
     batch.reset()
     done = np.zeros(batch.num_envs, bool)
     first, last = np.full(batch.num_envs, np.inf), np.full(batch.num_envs, -np.inf)
     at = [layout.terms.index(n) for n in goal]
+    each = np.array([weights[n] for n in layout.terms])
+    takes = np.array([batch.game.rewards[n].kind == "goal" and weights[n] < 0 for n in layout.terms])
+    punished: list[np.ndarray] = []
     earliest: dict[str, int] = {}
     totals, returns, lengths = np.zeros((batch.num_envs, len(layout.terms))), np.zeros(batch.num_envs), np.zeros(batch.num_envs)
     goals = np.zeros((batch.num_envs, len(layout.goals)))
@@ -89,6 +94,9 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
             earned = (terms[:, :, at].any((1, 2))) & playing
             first[earned] = np.minimum(first[earned], step)
             last[earned] = step
+        if takes.any():
+            added = batch["terms"][playing][:, mine] * each
+            punished.append(added[(added[..., takes] < 0).any(-1)])
         over = batch["counted"] & playing
         if over.any():
             totals[over] = batch["term_totals"][over][:, mine].mean(1)
@@ -106,13 +114,15 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
         first_goal=first[done & np.isfinite(first)],
         last_goal=last[done & np.isfinite(last)],
         lengths=lengths[done],
+        punished={n: np.concatenate(punished)[:, i] for i, n in enumerate(layout.terms) if punished and weights[n]},
     )
 
 
-def _seat(batch: Any, role: str, player: str) -> slice:
-    """Hands out the seats; returns those of the player."""
+def _seat(batch: Any, role: str, player: str, pressed: bool) -> slice:
+    """Hands out the seats; returns those of the player. The others act at random, or `pressed` as the first bot of theirs."""
     for seats in batch.layout.seats:
-        batch.set_controller(seats.role, "random")
+        bots = [n for n in batch.controllers[seats.role] if n not in ("random", "still")]
+        batch.set_controller(seats.role, bots[0] if pressed and bots else "random")
     seats = next(s for s in batch.layout.seats if s.role == role)
     batch.set_controller(role, player, team=0 if seats.teams > 1 else None)
     return slice(seats.start, seats.start + seats.count) if seats.teams > 1 else seats.agents

@@ -46,6 +46,8 @@ CASES = {
     "episodes_too_long": earned(max_steps=400),
     # nothing can be earned before step 150 of 200, so three quarters of first episodes are cut before
     "first_episodes_cut": earned(play("bot:hunter", 40, 0.9, earliest={"catch": 150})),
+    # caught while it was seen: 50 are taken, and the 60 for having been seen are paid back
+    "punishment_paid_back": earned(play("random", 2, 0.1, punished={"caught": np.full(8, -50.0), "cover": np.full(8, 60.0)})),
 }
 
 
@@ -76,6 +78,23 @@ def test_a_goal_that_should_be_low_is_better_low():
     slow, quick = play("still", 45, 0.9), play("bot:quick", 40, 0.1)
     assert "goal_out_earned" not in serious(earnings.judge(earned(slow, quick)))
     assert "goal_out_earned" in serious(earnings.judge(earned(slow, quick, lower_is_better=frozenset(["catch_rate"]))))
+
+
+@pytest.mark.parametrize(
+    ("back", "told"),
+    [
+        ([60.0] * 8, True),
+        ([60.0] * 4, False),  # too few to say
+        ([40.0] * 8, False),  # less than was taken
+        ([60.0] * 5 + [0.0] * 30, False),  # now and then something good happens in the same step
+    ],
+)
+def test_punishment_is_paid_back_where_losing_pays_often(back, told):
+    took = {"caught": np.full(len(back), -50.0), "cover": np.array(back)}
+    found = [f for f in earnings.judge(earned(play("random", 2, 0.1, punished=took))) if f.check == "punishment_paid_back"]
+    assert bool(found) is told
+    if told:
+        assert found[0].severity == "critical" and "caught -50, cover 60, together 10" in found[0].evidence
 
 
 # -- spaces --------------------------------------------------------------------------------------------------------------

@@ -139,3 +139,12 @@ def test_rewards_that_pay_for_standing_still_are_found_by_trying():
     config.game_values = {"reward.near": 20.0, "reward.catch": 0.5}
     found = [f for f in check_config(config, seconds=2.0) if f.check == "goal_out_earned"]
     assert found and found[0].severity == "critical" and "'near' pays for it" in found[0].cause
+
+
+def test_a_loss_that_pays_is_found_by_trying():
+    """Hiders that are paid more for a step than being caught takes gain in the step in which they are; as shipped they do not."""
+    config = config_of("hide_and_seek")
+    assert not [f for f in check_config(config, seconds=4.0) if f.severity == "critical"]
+    config.game_values["reward.time"] = 60.0
+    found = [f.cause for f in check_config(config, seconds=4.0) if f.check == "punishment_paid_back"]
+    assert "hider gains in the step in which it is punished: 'time' pays more than 'caught' takes" in found

@@ -17,6 +17,9 @@ LONG = 4.0
 FAINT = 0.02
 """Share of the goal that the discount leaves at the start of an episode."""
 MOSTLY = 0.5
+OFTEN = 0.2
+"""Share of the punished steps: now and then something good happens in the same step."""
+FEWEST_PUNISHED = 5
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Play:
     last_goal: np.ndarray = field(default_factory=lambda: np.zeros(0))
     lengths: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """[episodes]"""
+    punished: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Reward term → what it added in each agent-step in which the goal took something: caught, crashed, lost."""
 
     @property
     def is_idle(self) -> bool:
@@ -56,6 +61,8 @@ class Earnings:
     max_steps: int
     gamma: float
     lower_is_better: frozenset[str] = frozenset()
+    pressed: Play | None = None
+    """Random play where the others are bots: it meets what the goal punishes more often. For that alone."""
     first_lengths: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Lengths at which first episodes are cut to put envs out of step; empty: none are."""
 
@@ -239,4 +246,35 @@ def first_episodes_cut(earned: Earnings) -> Iterator[Finding]:
     )
 
 
-CHECKS = (goal_out_earned, no_signal, term_never_earned, goal_beyond_the_discount, episodes_too_long, first_episodes_cut)
+def punishment_paid_back(earned: Earnings) -> Iterator[Finding]:
+    """In the very step in which the goal punishes, another term pays more than the punishment takes.
+
+    Who is in trouble then gains by losing at once. It happens where a potential falls back to zero at the end of an episode: what
+    was taken for being in trouble is paid back to who did not get out of it.
+
+    Leave the potential at its worst where the end is a loss, or make the punishment the larger of the two.
+    """
+    taken: dict[str, np.ndarray] = {}
+    for play in (*earned.plays, *filter(None, [earned.pressed])):
+        for name, values in play.punished.items():
+            taken[name] = np.concatenate([taken.get(name, np.zeros(0)), values])
+    totals = np.sum(list(taken.values()), axis=0) if taken else np.zeros(0)
+    paid = totals > 0
+    if paid.sum() < FEWEST_PUNISHED or paid.mean() < OFTEN:
+        return
+    means = {name: float(values[paid].mean()) for name, values in taken.items()}
+    most, least = max(means, key=lambda n: means[n]), min(means, key=lambda n: means[n])
+    yield Finding(
+        check="punishment_paid_back",
+        severity="critical",
+        cause=f"{earned.role} gains in the step in which it is punished: '{most}' pays more than '{least}' takes",
+        evidence=f"in {int(paid.sum())} of {len(totals)} such steps, on average {least} {means[least]:.4g}, {most} {means[most]:.4g}, "
+        f"together {float(totals[paid].mean()):.4g}",
+        fix=f"do not pay '{most}' back where the end is a loss, or lower its weight below that of '{least}'",
+        confidence=0.85,
+    )
+
+
+CHECKS = (
+    goal_out_earned, no_signal, term_never_earned, goal_beyond_the_discount, episodes_too_long, first_episodes_cut, punishment_paid_back,
+)  # fmt: skip
