@@ -104,6 +104,15 @@ class Log:
         learning = np.isin(curve.steps, rate.steps[rate.values > 0])
         return Curve(curve.name, curve.steps[learning], curve.values[learning]) if learning.any() else None
 
+    def after_first_episodes(self, curve: Curve) -> Curve:
+        """Without the rows from before every env has had an episode, on average: those that end first are the short ones."""
+        episodes, envs = self.get("progress/episodes"), self.config.get("envs")
+        if episodes is None or envs is None:
+            return curve
+        began = episodes.steps[episodes.values >= float(envs)]
+        late = curve.steps >= (began[0] if len(began) else np.inf)
+        return Curve(curve.name, curve.steps[late], curve.values[late])
+
     def starting(self, prefix: str) -> list[Curve]:
         return [c for name, c in self.curves.items() if name.startswith(prefix) and len(c)]
 

@@ -129,6 +129,24 @@ def test_how_much_was_surely_forgotten(last, severity):
     assert [f.severity for f in forgetting(evaluations(np.array([[20, 40, 60, 60, last]])))] == severity
 
 
+@pytest.mark.parametrize(("envs", "told"), [(64, True), (100_000, False)])
+def test_the_first_episodes_to_end_are_short_and_say_nothing_of_sides(envs, told):
+    """A seeker wins all episodes of twenty rows: with 64 envs nearly all came after their first, with 100,000 none did."""
+    from ludus.doctor.checks.self_play import one_sided
+
+    steps = np.arange(1, 21) * 1000.0
+    values = {"episode/seeker/won": np.ones(20), "episode/hider/won": np.zeros(20), "progress/episodes": np.arange(20) * 64.0}
+    log = Log("here", {n: Curve(n, steps, v) for n, v in values.items()}, config={"envs": envs})
+    assert [f.check for f in one_sided(log)] == (["one_sided"] if told else [])
+
+
+@pytest.mark.parametrize(("first", "last", "severity"), [(62, 44, []), (62, 6, ["critical"]), (40, 44, ["warning"])])
+def test_what_the_first_evaluation_shows_may_never_have_been_learned(first, last, severity):
+    from ludus.doctor.checks.self_play import forgetting
+
+    assert [f.severity for f in forgetting(evaluations(np.array([[first, 61, 55, last]])))] == severity
+
+
 def test_what_is_given_up_for_a_higher_return_is_not_forgotten():
     """Survival falls from 0.8 to 0.2: with a return that rises, or stays, it was a bad way to play."""
     from ludus.doctor.checks.self_play import forgetting
