@@ -146,8 +146,10 @@ def _check_opponents(config: Config) -> None:
         raise LudusError("league.mix and curriculum.stages are both set: a stage brings its own mix; leave league.mix empty")
     if config.league.opponents and not any("pool" in mix for mix in mixes):
         raise LudusError("league.opponents are put in the pool, but nobody plays it: add pool to the mix")
-    if any("pool" in mix for mix in mixes) and config.envs % config.league.slots:
-        raise LudusError(f"{config.envs} envs do not divide into the blocks of {config.league.slots} slots: use a multiple")
+    if any("pool" in mix for mix in mixes) and config.envs < config.league.slots:
+        raise LudusError(
+            f"{config.envs} envs are fewer than the {config.league.slots} slots, and each needs one: use fewer slots"
+        )
     if config.eval.seed == config.seed:
         raise LudusError(f"eval.seed={config.eval.seed} is the seed that is trained on: use another")
 

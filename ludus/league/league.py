@@ -1,13 +1,15 @@
 """The league of a run: which opponents are in play, what becomes a snapshot, who beats whom.
 
-Envs are dealt into as many blocks as there are slots; the snapshot in a slot plays in its block. An env draws its lineup in
-its own reset row (`sim/episode.py`), so an opponent never changes inside an episode. To bring in another snapshot a slot is
-closed (its envs draw other lineups), and refilled between two iterations once no env of its block plays against it.
+As many envs as the mix gives to the pool are dealt into blocks, one for each slot. The snapshot in a slot plays in its block,
+where nearly all games are against it, and in no other env: so its networks act only where they are needed. An env draws its
+lineup in its own reset row (`sim/episode.py`), so an opponent never changes inside an episode. To bring in another snapshot a
+slot is closed (its envs draw other lineups), and refilled between two iterations once no env of its block plays against it.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,7 +19,7 @@ import torch
 
 from ludus.config import Config
 from ludus.errors import LudusError
-from ludus.league.lineups import Lineup, make_lineups, parse_mix
+from ludus.league.lineups import Lineup, make_lineups, parse_mix, pool_share
 from ludus.league.matchmaking import draw
 from ludus.league.pool import Pool, evenly
 from ludus.league.ratings import Ratings
@@ -49,12 +51,15 @@ class League:
         self.lineups: list[Lineup] = []
         self.pool = Pool(run, config.league.pool_size)
         self.slots: list[Slot] = []
+        self.block_size = 0  # envs of a slot
         self.players: dict[tuple[int, str], Player] = {}
         self.renewed = 0  # the slot that was closed last
         self.tally, self.matches = Tally(), Matches()
         self._ratings: Ratings | None = None
-        if any("pool" in parse_mix(mix) for mix in mixes(config)):
+        most = max(pool_share(mix) for mix in mixes(config))
+        if most:
             self.slots = [Slot() for _ in range(config.league.slots)]
+            self.block_size = min(math.ceil(batch.num_envs * most / len(self.slots)), batch.num_envs // len(self.slots))
             self.players = {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in policies}
 
     def _player(self, slot: int, role: str) -> Player:
@@ -63,8 +68,7 @@ class League:
         return Player(frozen, self.batch, agents, frozen=True, envs=self.block(slot))
 
     def block(self, slot: int) -> slice:
-        size = self.batch.num_envs // len(self.slots)
-        return slice(slot * size, (slot + 1) * size)
+        return slice(slot * self.block_size, (slot + 1) * self.block_size)
 
     # -- who plays -----------------------------------------------------------------------------------------------------
 
@@ -75,7 +79,9 @@ class League:
         """From each env's next reset row on."""
         self.lineups = self.make_lineups(mix)
         table = np.array([lineup.controllers for lineup in self.lineups]).reshape(len(self.lineups), -1)
-        self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]))
+        in_blocks = self.block_size * len(self.slots) / self.batch.num_envs
+        share = min(1.0, pool_share(mix) / in_blocks) if self.slots else 0.0
+        self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]), share)
 
     def begin(self, agent_steps: int = 0) -> None:
         """The first snapshots, dealt to the slots: other runs' policies where there are any, and the policy as it starts."""
@@ -148,16 +154,16 @@ class League:
 
     def count(self) -> None:
         """Takes the results of finished episodes from the batch."""
-        results = self.batch.read_lineup_results(max(1, len(self.slots)))
+        *in_slots, everywhere = self.batch.read_lineup_results([*map(self.block, range(len(self.slots))), slice(None)])
         for i, lineup in enumerate(self.lineups):
             if lineup.opponent == "self":
                 continue
             if lineup.opponent != "pool":
-                self._count(lineup, lineup.opponent, results[:, i].sum(0))
+                self._count(lineup, lineup.opponent, everywhere[i])
                 continue
             for k, slot in enumerate(self.slots):
                 role = self.opposing_role(lineup)
-                self._count(lineup, self.name(slot.snapshots[role]), results[k, i], role)
+                self._count(lineup, self.name(slot.snapshots[role]), in_slots[k][i], role)
 
     def _count(self, lineup: Lineup, opponent: str, result: np.ndarray, role: str = "") -> None:
         if result[0] == 0:

@@ -49,6 +49,12 @@ def parse_mix(text: str) -> dict[str, float]:
     return {name: weight for name, weight in mix.items() if weight > 0}
 
 
+def pool_share(mix: str) -> float:
+    """How much of the games are against the pool."""
+    weights = parse_mix(mix)
+    return weights.get("pool", 0.0) / (sum(weights.values()) or 1.0)
+
+
 def sides(layout: Any) -> dict[str, dict[str, slice]]:
     """Side → role → its agents. Empty where there is nobody on the other side."""
     seats = layout.seats

@@ -302,10 +302,11 @@ class Batch:
         agents = seats.agents if team is None else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
         self.arrays["controller_next"][envs, agents] = number
 
-    def set_lineups(self, controllers: np.ndarray, weights: np.ndarray) -> None:
+    def set_lineups(self, controllers: np.ndarray, weights: np.ndarray, frozen_share: float | None = None) -> None:
         """Who plays: `controllers` [lineups, agents] with relative `weights`. Every env draws one in each reset row from now on.
 
-        Without any, controllers are as `set_controller` left them.
+        Where a slot is open, `frozen_share` of the games are against frozen opponents (default: as the weights say); elsewhere
+        none. Without any lineup, controllers are as `set_controller` left them.
         """
         count = len(weights)
         if count > LINEUPS:
@@ -314,19 +315,24 @@ class Batch:
         until = np.ones((2, LINEUPS), np.float32)
         if count:
             table[:count] = controllers
-            live = np.where((controllers == FROZEN).any(1), 0.0, weights)
+            frozen = np.where((controllers == FROZEN).any(1), weights, 0.0)
+            live = weights - frozen
             if live.sum() <= 0:
                 raise LudusError("every lineup has a frozen opponent: add self or a bot, for envs whose slot is being refilled")
-            for row, shares in enumerate((live, np.asarray(weights, float))):
-                until[row, :count] = np.cumsum(shares / shares.sum())
+            share = frozen.sum() / weights.sum() if frozen_share is None else frozen_share
+            alone = live / live.sum()
+            both = (1.0 - share) * alone + share * frozen / frozen.sum() if frozen.any() else alone
+            until[:, :count] = np.cumsum([alone, both], axis=1)
         self._fill("lineup_controller", table)
         self._fill("lineup_until", until)
         self._fill("num_lineups", np.array([count]))
 
-    def read_lineup_results(self, blocks: int) -> np.ndarray:
+    def read_lineup_results(self, blocks: Sequence[slice]) -> np.ndarray:
         """[blocks of envs, lineups, (episodes, won, drawn, lost)] of the learning side, since the last call."""
         array = self.arrays["lineup_results"]
-        results = _host(array.reshape(blocks, -1, *array.shape[1:]).sum(1)).copy()
+        results = np.zeros((len(blocks), *array.shape[1:]), np.float32)
+        for k, block in enumerate(blocks):
+            results[k] = _host(array[block].sum(0))
         array[...] = 0
         return results
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,6 +35,29 @@ def made(tmp_path, **values) -> Trainer:
 def test_real_training_keeps_opponents_within_episodes_and_starts_their_memory_fresh(tmp_path):
     seen = watch_opponents(made(tmp_path), iterations=30)
     assert seen["swapped"] >= 5 and seen["fresh"] >= 20 and seen["several at once"] >= 5
+
+
+def test_the_pool_is_met_in_its_blocks_alone_and_as_often_as_the_mix_says(tmp_path):
+    """A quarter of 16 envs in two blocks: two envs each, always against the pool; the other twelve share out the rest, 1 to 2."""
+    trainer = made(tmp_path, mix="self 1, pool 1, bot:flee 2", slots=2, renew_every=10**6)
+    league, batch, met = trainer.league, trainer.batch, Counter()
+    assert [league.block(k) for k in range(2)] == [slice(0, 2), slice(2, 4)]
+    step = batch.step
+
+    def watched() -> None:
+        step()
+        for env in np.flatnonzero(batch["resetting"]):
+            met[league.lineups[batch["lineup"][env]].opponent, bool(env < 4)] += 1
+
+    batch.step = watched
+    for _ in range(60):
+        trainer.iterate()
+    assert {place for (opponent, place) in met if opponent == "pool"} == {True} and set(met) == {
+        ("pool", True), ("self", False), ("bot:flee", False),
+    }  # fmt: skip
+    outside = met["self", False] + met["bot:flee", False]
+    assert outside > 400 and abs(met["self", False] / outside - 1 / 3) < 4 * (2 / 9 / outside) ** 0.5
+    assert 0.15 < met["pool", True] / (met["pool", True] + outside) < 0.35
 
 
 def test_snapshots_are_copies_that_never_change(tmp_path):
@@ -148,7 +173,7 @@ def test_stages_that_can_never_advance_are_refused(stages, words):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"slots": 5}, "16 envs do not divide into the blocks of 5 slots"),
+        ({"slots": 17}, "16 envs are fewer than the 17 slots"),
         ({"sampler": "newest"}, "league.sampler=newest is unknown"),
         ({"mix": "self 0"}, "sums to 0"),
         ({"mix": "pool 1"}, "every lineup has a frozen opponent"),

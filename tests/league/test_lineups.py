@@ -87,7 +87,7 @@ def test_results_count_the_learning_side(batch):
     table = make_lineups(batch.layout, batch.controllers, parse_mix("bot:random 1"))
     batch.set_lineups(np.array([x.controllers for x in table]), np.array([x.weight for x in table]))
     batch.reset()
-    batch.read_lineup_results(1)
+    batch.read_lineup_results([slice(None)])
     expected = np.zeros((2, 4))
     for _ in range(60):
         batch.step()
@@ -96,5 +96,5 @@ def test_results_count_the_learning_side(batch):
             at = batch["lineup"][env]
             expected[at] += [1, (outcomes > 0).mean(), (outcomes == 0).mean(), (outcomes < 0).mean()]
     assert expected[:, 0].min() > 20
-    assert np.allclose(batch.read_lineup_results(1)[0][:2], expected, atol=1e-3)
-    assert not batch.read_lineup_results(1).any()
+    assert np.allclose(batch.read_lineup_results([slice(None)])[0][:2], expected, atol=1e-3)
+    assert not batch.read_lineup_results([slice(None)])[0].any()
