@@ -131,11 +131,10 @@ def approach(env, agent, agents, seekers, step, hide_steps, position, alive, nea
 
 @phase(lanes="agents", writes=("near", "term_cover"))
 def take_cover(env, agent, seekers, step, hide_steps, visible, alive, terminated, near, term_cover):
-    """Pays a hider for getting out of sight, and takes it back for coming into it. At the end all who are free are out of sight.
-    Who is caught stays in sight: paid back then, a hider that is seen would gain by being caught soon."""
+    """Pays a hider for getting out of sight, and takes it back for coming into it. At the end everybody is out of sight."""
     if agent < seekers:
         return
-    now = float32(0.0) if alive[env, agent] else float32(-1.0)
+    now = float32(0.0)
     for seeker in range(seekers):
         if visible[env, seeker, agent] and alive[env, agent] and not terminated[env]:
             now = float32(-1.0)

@@ -157,7 +157,7 @@ GAME = Game(
         none_caught=Term("goal", -10.0, most=1, roles="seeker"),
         approach=Term("potential", 0.0, most="hiders", least="-hiders", roles="seeker", help="1 from far away up to a hider, and back"),
         searches=Term("shaping", 0.0, most=MOST_PARTS, roles="seeker", help="each of 8x8 parts of the world, once"),
-        cover=Term("potential", 0.0, most=1, least=-1, roles="hider", help="0 out of sight, -1 while a seeker sees it and once caught"),
+        cover=Term("potential", 0.0, most=1, least=-1, roles="hider", help="0 out of sight, -1 while a seeker sees it"),
         hidden=Term("shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"),
         seen=Term("shaping", -0.02, most=SEEKING, roles="hider", help="each step a seeker sees it"),
         survived=Term("goal", 50.0, most=1, roles="hider"),
