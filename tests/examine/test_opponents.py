@@ -19,8 +19,12 @@ FAULTS = {
         "snapshots_are_copies_that_stay_as_they_were", "league",
     ),
     "every snapshot plays everywhere": (
-        Fault(LEAGUE + "block", "slice(slot * size, (slot + 1) * size)", "slice(0, self.batch.num_envs)"),
+        Fault(LEAGUE + "block", "slice(slot * self.block_size, (slot + 1) * self.block_size)", "slice(0, self.batch.num_envs)"),
         "each_env_meets_one_snapshot", "league",
+    ),
+    "the pool is met only as often inside its envs as it should be over all": (
+        Fault(LEAGUE + "set_mix", "pool_share(mix) / in_blocks", "pool_share(mix)"),
+        "the_pool_is_met_as_often_as_the_mix_says", "league",
     ),
     "no snapshot is taken": (
         Fault(LEAGUE + "after_iteration", ">= every", "< 0"), "snapshots_come_in_time_and_slots_change_between_episodes", "league",

@@ -21,12 +21,12 @@ SLOTS, LATER = 2, 100
 DRAWS = 500
 
 
-def league_of(s: Session) -> Any:
+def league_of(s: Session, mix: str = "self 10, pool 90") -> Any:
     """A league of two slots: the policies as they start, and as they were at step 100."""
     from ludus.league.league import League
 
     config = s.ppo_config(dict(MEMORY), dict(bptt=4))
-    config.league = LeagueConfig(mix="self 10, pool 90", slots=SLOTS, snapshot_every=LATER, sampler="hard")
+    config.league = LeagueConfig(mix=mix, slots=SLOTS, snapshot_every=LATER, sampler="hard")
     ppo = s.make_ppo(config)
     run: Any = SimpleNamespace(path=s.folder())  # all that a pool asks of a run
     league = League(run, ppo.batch, ppo.policies, config)
@@ -75,6 +75,19 @@ def each_env_meets_one_snapshot(s: Session) -> None:
         for k in range(SLOTS):
             met[league.players[k, role].envs] += 1
         same(f"snapshots of {role} in each env", met, np.ones(ENVS))
+
+
+@part("league", LEAGUE)
+def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
+    """Over all envs: those of the slots, where they are open, and the others, where nobody frozen plays."""
+    league = league_of(s, "self 2, pool 1")
+    until = np.asarray(league.batch.numpy("lineup_until"))
+    shares = np.diff(until[:, : len(league.lineups)], axis=1, prepend=0.0)  # row 0 without frozen opponents, row 1 with them
+    is_open = np.asarray(league.batch.numpy("slot_open"))
+    pool = np.array([lineup.opponent == "pool" for lineup in league.lineups])
+    same("the envs that belong to a slot", is_open, np.arange(ENVS) < league.block(SLOTS - 1).stop)
+    met = is_open.mean() * shares[1, pool].sum() + (1 - is_open.mean()) * shares[0, pool].sum()
+    close("the share of games against the pool", met, 1 / 3, 1e-6)
 
 
 @part("league", LEAGUE)
@@ -202,6 +215,6 @@ def evaluation_plays_what_is_held_out(s: Session) -> None:
 
 
 CHECKS = (
-    opponents_are_drawn_as_asked, snapshots_are_copies_that_stay_as_they_were, each_env_meets_one_snapshot,
+    opponents_are_drawn_as_asked, snapshots_are_copies_that_stay_as_they_were, each_env_meets_one_snapshot, the_pool_is_met_as_often_as_the_mix_says,
     snapshots_come_in_time_and_slots_change_between_episodes, opponents_remember_their_own_episode, what_bots_do_is_not_replayed, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
 )  # fmt: skip
