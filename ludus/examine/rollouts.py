@@ -104,6 +104,7 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
             lengths[over] = batch["episode_length"][over][:, mine].mean(1)
             goals[over] = batch["goals"][over][:, mine].mean(1)
             done |= over
+    none = np.zeros((0, len(layout.terms)))
     about = [n for n in layout.goals if _is_for(batch.game.goal_metrics[n].roles, role)]
     return Play(
         player=player if player in ("random", "still") else f"bot:{player}",
@@ -114,7 +115,7 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
         first_goal=first[done & np.isfinite(first)],
         last_goal=last[done & np.isfinite(last)],
         lengths=lengths[done],
-        punished={n: np.concatenate(punished)[:, i] for i, n in enumerate(layout.terms) if punished and weights[n]},
+        punished={n: values for n, values in zip(layout.terms, np.concatenate([none, *punished]).T, strict=True) if weights[n]},
     )
 
 

@@ -231,6 +231,11 @@ class League:
             self.slots[k].open = saved["open"]
         self.batch.arrays["slot_open"][...] = torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
         for name, tensor in self.tensors().items():
+            if tensor.shape != tensors[name].shape:
+                raise LudusError(
+                    f"{self.run.path} was saved by an older version, which put the pool in all envs: start a new run from its weights "
+                    f"(--init-from {self.run.path})"
+                )
             tensor.copy_(tensors[name])
 
 

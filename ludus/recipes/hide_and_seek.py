@@ -17,7 +17,7 @@ def hide_and_seek() -> Config:
             "reward.searches": 0.5,  # less than a tenth of the goal; without it seekers that see nobody walk in small circles
             "terrains": 1024,  # with few, seekers learn the places rather than how to search
         },
-        envs=512,  # with 1,024 a quarter faster on a CPU, and hiders learn less from as many steps
+        envs=512,
         policy=PolicyConfig(
             hidden=(128, 128),
             activation="relu",  # on a CPU tanh would take a fifth of the time
@@ -34,7 +34,7 @@ def hide_and_seek() -> Config:
             gamma=0.995,  # a horizon of 200 steps: the goal is felt from the start of a 240-step episode
             learning_rate="1e-3 -> 2e-5",
             entropy=0.0,
-            rollout=32,  # with half of it, seekers caught 3 points fewer
+            rollout=32,  # with 16, and twice the envs, seekers of three seeds caught 3 points fewer
             epochs=2,
             minibatches=8,
             reward_scale=0.02,

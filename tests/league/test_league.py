@@ -60,6 +60,14 @@ def test_the_pool_is_met_in_its_blocks_alone_and_as_often_as_the_mix_says(tmp_pa
     assert 0.15 < met["pool", True] / (met["pool", True] + outside) < 0.35
 
 
+def test_memories_of_another_number_of_envs_are_refused(tmp_path):
+    league = made(tmp_path).league
+    league.begin()
+    larger = {name: tensor.repeat(2, 1) for name, tensor in league.tensors().items()}
+    with pytest.raises(LudusError, match="older version.*--init-from"):
+        league.load_state(league.state(), larger)
+
+
 def test_snapshots_are_copies_that_never_change(tmp_path):
     trainer = made(tmp_path)
     hashes = {}

@@ -255,7 +255,7 @@ def punishment_paid_back(earned: Earnings) -> Iterator[Finding]:
     Leave the potential at its worst where the end is a loss, or make the punishment the larger of the two.
     """
     taken: dict[str, np.ndarray] = {}
-    for play in (*earned.plays, *filter(None, [earned.pressed])):
+    for play in (*earned.plays, *([earned.pressed] if earned.pressed else [])):
         for name, values in play.punished.items():
             taken[name] = np.concatenate([taken.get(name, np.zeros(0)), values])
     totals = np.sum(list(taken.values()), axis=0) if taken else np.zeros(0)
