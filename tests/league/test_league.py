@@ -64,7 +64,7 @@ def test_memories_of_another_number_of_envs_are_refused(tmp_path):
     league = made(tmp_path).league
     league.begin()
     larger = {name: tensor.repeat(2, 1) for name, tensor in league.tensors().items()}
-    with pytest.raises(LudusError, match="older version.*--init-from"):
+    with pytest.raises(LudusError, match=r"older version.*--init-from"):
         league.load_state(league.state(), larger)
 
 
