@@ -33,29 +33,32 @@ show the sums. Exit status 1 if the verdict is critical. This page is made by `p
 max_steps = 240             # required: decisions of one agent in an episode
 gamma = 0.99
 reward_clip = 0.0           # the learner cuts rewards to plus or minus this; 0: it does not
-num_agents = 1
+num_agents = 1             # a note: values are those of one agent
 failure_probability = 0.0   # chance per step that random play ends the episode by failing
 
 [[term]]
 name = "sees"
 kind = "per_step"           # per_step | event | terminal | shaping
-value = 0.1                 # or low and high
+value = 0.1                 # or low and high: done worst and done best
 goal = false                # true: earning it means that the task is being done
 passive = false             # true: earned by doing nothing
-max_times = 204             # most often per episode; 0: no limit; left out: an event once, a step reward every step
+max_times = 204             # most often per episode; 0: no limit (every tenth step); left out: an event once, a step reward every step
 respawns_after = 0          # steps until it can be earned again
 cycles = false              # can be farmed by going back and forth
 cycle_steps = 0             # steps one such round takes
 varies = false              # the amount depends on how well the agent does
-random_share = 0.0          # share of it that random play earns
+random_share = 0.0          # where random play lies between worst and best; of a penalty: the share that it pays
 potential_based = false     # shaping that sums to zero over a cycle: gamma * after - before
-ends_episode = false
+ends_episode = false        # a goal that ends it is taken to come at a quarter of max_steps; a terminal one else at the end
 reach_probability = 1.0     # chance that random play meets it in an episode; at or above that of what it requires: once that was met
 requires = ""               # another term that must be earned first
 ```
 
 Only `max_steps`, and of every term `name`, `kind` and a value, are required. A cost that is paid whatever the agent does is a
-`per_step` term with one negative value; one that depends on what it does has `low` and `high`, or `varies`. Other tables
+`per_step` term with one negative value; one that depends on what it does has `low` and `high`, or `varies`. A goal that is a cost
+even when done well (the length of a tour) has `low`, `high` below 0, `varies` and a `random_share` between 0 and 1: without them its
+sign looks like a slip. The value of shaping that is `potential_based` is that of the whole way, unless `max_times` says how often it is
+paid. Other tables
 (`[expected]`, `[about]` …) are notes to the reader and ignored.
 
 ## What it looks for

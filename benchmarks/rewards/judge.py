@@ -22,6 +22,7 @@ def judge_data(name: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
     expected = data["expected"]
     named = [f.check for f in found if f.severity == "critical"]
     sick = expected["verdict"] == "critical"
+    accepted = {expected.get("check"), *expected.get("also_right", ())}  # the sums can be told in two ways
     got = verdict(found)
     return {
         "name": name,
@@ -30,7 +31,7 @@ def judge_data(name: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
         "mechanism": expected.get("check", ""),
         "got": got,
         "found": [f.check for f in found if f.severity != "info"],
-        "right": got == expected["verdict"] and (not sick or expected["check"] in named),
+        "right": got == expected["verdict"] and (not sick or not accepted.isdisjoint(named)),
     }
 
 

@@ -53,7 +53,7 @@ class Ledger:
             return min(limit, 1 + (self.steps - 1) // term.respawns_after)
         if term.max_times is None:
             return 1
-        return term.max_times or max(1, self.steps // UNLIMITED_EVERY)
+        return min(term.max_times, self.steps) or max(1, self.steps // UNLIMITED_EVERY)
 
     def most(self, term: Term) -> float:
         """The most it can add to an episode."""
@@ -61,7 +61,18 @@ class Ledger:
 
     def span(self, term: Term) -> float:
         """What earning it well is worth over earning it badly: a cost that can be brought to 0 is worth its size."""
+        if self.is_cost_to_lower(term):
+            return (term.high - term.low) * self.times(term)
         return (max(term.high, 0.0) - min(term.low, 0.0)) * self.times(term) if term.high >= 0 else 0.0
+
+    def is_cost_to_lower(self, term: Term) -> bool:
+        """A goal that everybody pays for, and less who does it well (the length of a tour): random play is said to lie between
+        worst and best, and nobody gets out before it is paid."""
+        if not (term.goal and term.varies and term.low < term.high < 0 and 0 < term.random_share < 1):
+            return False
+        way_out = self.reward.episode.failure_probability > 0 or any(t.ends_episode for t in self.reward.terms if t is not term)
+        at_the_end = term.kind == "terminal" and term.reach_probability in (None, 1.0) and not way_out
+        return term.kind == "per_step" or at_the_end
 
     def show(self, term: Term) -> str:
         return f"{term.name} {term.high:g} x {self.times(term):g} = {self.most(term):g}"

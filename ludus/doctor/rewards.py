@@ -94,6 +94,8 @@ def parse_reward(data: dict[str, Any]) -> Reward:
         if name not in SECTIONS and difflib.get_close_matches(name, SECTIONS, cutoff=0.7):
             raise LudusError(f"unknown section '{name}': {nearest(name, SECTIONS)}")
     episode = data.get("episode")
+    if isinstance(episode, dict):
+        _known(episode, [f.name for f in dataclasses.fields(Episode)], "[episode]")
     if not isinstance(episode, dict) or "max_steps" not in episode:
         raise LudusError("max_steps is missing in [episode]: say how many steps an episode lasts at most")
     terms = data.get("term", [])
@@ -105,7 +107,6 @@ def parse_reward(data: dict[str, Any]) -> Reward:
 
 
 def _episode(data: dict[str, Any]) -> Episode:
-    _known(data, [f.name for f in dataclasses.fields(Episode)], "[episode]")
     whole = {"max_steps": 1, "num_agents": 1}
     values: dict[str, Any] = {
         k: _whole(v, k, "[episode]", whole[k]) if k in whole else _number(v, k, "[episode]") for k, v in data.items()
@@ -159,6 +160,9 @@ def _amount(data: dict[str, Any], where: str, varies: bool) -> tuple[float, floa
     if "low" not in data and "high" not in data:
         raise LudusError(f"{where} has no value: give value, or low and high")
     low, high = _number(data.get("low", 0.0), "low", where), _number(data.get("high", 0.0), "high", where)
+    if low > high and not ("low" in data and "high" in data):
+        there, missing = ("high", "low") if "high" in data else ("low", "high")
+        raise LudusError(f"{where} has {there} = {data[there]} and no {missing}: give both, the worst first")
     if low > high:
         raise LudusError(f"{where}: low = {low:g} is above high = {high:g}: exchange them")
     return low, high
@@ -181,6 +185,8 @@ def _known(data: dict[str, Any], known: list[str], where: str) -> None:
 
 
 def _number(value: Any, name: str, where: str) -> float:
+    if isinstance(value, list) and name == "value":
+        raise LudusError(f"{where}: value = {value!r} is a list: write a range as low and high")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise LudusError(f"{where}: {name} = {value!r} is not a finite number")
     return float(value)

@@ -1,5 +1,5 @@
-"""Hide-and-seek: both sides learn together from the first step, each also from the other's past and from the bots, which play
-otherwise. Potentials show each side its way: the seeker to hiders it does not see, the hiders out of its sight.
+"""Hide-and-seek: both sides learn from the first step, from the bots and from each other's past. Potentials show each side its way:
+the seeker to hiders it does not see, the hiders out of its sight.
 """
 
 from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
@@ -46,8 +46,9 @@ def hide_and_seek() -> Config:
                 "hider": {"minibatches": 16, "gamma": 0.98, "learning_rate": "0:1e-3, 0.4:2e-4, 1:5e-5"},
             },
         ),
-        # one slot: on a CPU each past opponent is a network of its own for a handful of envs
-        league=LeagueConfig(mix="self 5, pool 5, bot:hider 55, bot:seeker 35", slots=1),
+        # three envs for the seeker to one for the hiders: there are two of them, and they need fewer steps to be as good as their bot.
+        # One slot: on a CPU each past opponent is a network of its own for a handful of envs
+        league=LeagueConfig(mix="pool 4, bot:hider 72, bot:seeker 24", slots=1),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=100, every_seconds=60.0, greedy=False),
     )

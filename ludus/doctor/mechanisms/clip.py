@@ -27,9 +27,10 @@ def clip_cuts_the_goal(ledger: Ledger) -> Iterator[Finding]:
         if size <= limit:
             continue
         kin = [t for t in ledger.goals if t is not goal and _far_apart(goal, t)]
-        distorted = [
-            t for t in ledger.reward.terms if t is not goal and _distorts(t, goal, limit) and _weight(received, t) >= TENTH
-        ]
+        distorted = sorted(
+            (t for t in ledger.reward.terms if t is not goal and _distorts(t, goal, limit) and _weight(received, t) >= TENTH),
+            key=lambda t: -_weight(received, t),
+        )
         kept = limit / size
         heavy = any(_weight(received, t) >= HALF for t in distorted)
         severity = "critical" if heavy and kept < 0.5 else "warning" if distorted or kin else "info"

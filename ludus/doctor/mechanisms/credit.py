@@ -49,7 +49,8 @@ def _delay(ledger: Ledger, goal: Term) -> float:
     comes at a quarter of the time limit, a repeated one that much sooner, and paid steps on the way shorten it further."""
     if goal.kind in ("per_step", "shaping"):
         return 0.0
-    if goal.kind == "terminal" and not goal.ends_episode:
+    scored = goal.varies and goal.reach_probability is None  # every episode is, at its end
+    if goal.kind == "terminal" and (scored or not goal.ends_episode):
         return float(ledger.steps)
     if goal.kind == "event" and not goal.ends_episode and goal.max_times is None and not goal.respawns_after:
         return ledger.steps / SLACK**2  # how often was not said: perhaps once, perhaps many times

@@ -24,9 +24,10 @@ def dying_early_pays(ledger: Ledger) -> Iterator[Finding]:
         return
     exits = exits or [t for t in ledger.reward.terms if t.kind == "terminal" and not t.goal and t.high < 0]
     way_out = max(exits, key=lambda t: t.high) if exits else None
-    dying = way_out.high if way_out else 0.0
     per_step = ledger.steady_income - ledger.time_cost - _badly_done(ledger) - _far_away(ledger) - _costly(ledger)
     living = per_step * ledger.steps
+    # who fails by chance alone has lived until then
+    dying = way_out.high if way_out else per_step * min(ledger.idle_steps, ledger.steps)
     if living >= 0:
         return  # what ends the episode may pay more than living does, but living does not hurt
     succeeding = (

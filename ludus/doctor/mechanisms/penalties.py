@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.ledger import Ledger
+from ludus.doctor.mechanisms.dying import SELDOM
 from ludus.doctor.rewards import Term
 
 # How many times the goal's worth each kind of penalty may cost before it decides what is learned.
@@ -23,9 +24,7 @@ def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
     worth = ledger.success + ledger.failure_penalty
     if worth <= 0:
         return
-    effort = {
-        t.name: _effort(t) * ledger.time_to_goal for t in ledger.reward.terms if _effort(t) > 0 and t not in ledger.time_costs
-    }
+    effort = {t.name: _effort(ledger, t) * ledger.time_to_goal for t in ledger.reward.terms if _effort(ledger, t) > 0}
     fixed = {t.name: -t.high * ledger.steps for t in ledger.time_costs if not t.passive}
     if ledger.goal_is_dense:
         effort |= fixed
@@ -43,19 +42,30 @@ def penalties_outweigh_the_goal(ledger: Ledger) -> Iterator[Finding]:
         yield _finding(ledger, {t.name: -t.high * ledger.time_to_goal for t in ledger.time_costs}, "warning")
 
 
-def _effort(term: Term) -> float:
-    """Middle of what acting costs a step, for terms that are only ever a cost."""
-    if term.goal or term.high > 0 or term.kind != "per_step":
+def _effort(ledger: Ledger, term: Term) -> float:
+    """What acting costs a step, for terms that are only ever a cost: random play's share, or the middle where none is said."""
+    only_a_cost = not term.goal and term.kind == "per_step" and term.high <= 0
+    if not only_a_cost or term in ledger.time_costs or _bad_place(ledger, term):
         return 0.0
-    return -(term.low + term.high) / 2
+    return -(term.high + (term.random_share or 0.5) * (term.low - term.high))
 
 
 def _mistakes(ledger: Ledger, term: Term) -> float:
     """Penalties for events. Where time presses, keeping still is no way out, and mistakes are learnt to be avoided."""
+    if _bad_place(ledger, term):
+        return -term.low * term.random_share * ledger.time_to_goal
     if term.goal or term.kind != "event" or term.ends_episode or term.high >= 0 or ledger.time_cost:
         return 0.0
-    lived = max(1.0, ledger.times(term) * ledger.time_to_goal / ledger.steps)  # a goal that ends the episode ends them too
+    # a goal that ends the episode ends them too, unless next to nobody gets there
+    seldom = not ledger.guided and max((ledger.chance(g) for g in ledger.goals), default=0.0) < SELDOM
+    lived = max(1.0, ledger.times(term) * (1.0 if seldom else ledger.time_to_goal / ledger.steps))
     return -term.high * lived * (term.random_share or 1.0)
+
+
+def _bad_place(ledger: Ledger, term: Term) -> bool:
+    """A cost of some places (a puddle) that random play meets now and then, while time presses: one goes round it."""
+    now_and_then = term.kind == "per_step" and not term.goal and term.high == 0 and term.random_share > 0
+    return now_and_then and ledger.time_cost > 0
 
 
 def _chance_to_fail(ledger: Ledger) -> float:

@@ -12,7 +12,7 @@ def goal_punished(ledger: Ledger) -> Iterator[Finding]:
     """A sign error, or a price on the way: doing the task lowers the return, so the agent learns to avoid it. A cost that
     doing well brings to zero (the pendulum's) is no punishment: better still pays more."""
     for goal in ledger.goals:
-        if goal.high < 0:
+        if goal.high < 0 and not ledger.is_cost_to_lower(goal):
             yield Finding(
                 check="goal_punished",
                 severity="critical",

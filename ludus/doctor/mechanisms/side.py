@@ -66,7 +66,7 @@ def _finding(ledger: Ledger, severity: str, share: float, proxy: bool, confidenc
 
 
 def _nothing_for_the_goal(ledger: Ledger) -> Iterator[Finding]:
-    if any(t.goal and t.high < 0 for t in ledger.reward.terms):
+    if any(t.goal and t.high < 0 and not ledger.is_cost_to_lower(t) for t in ledger.reward.terms):
         return  # goal_punished says it better
     if ledger.goals and ledger.failure_penalty > ledger.side_income / HALF:
         return  # the goal is to avoid what is punished, and that is worth more than all else
