@@ -1,7 +1,8 @@
 """Training speed beside two yardsticks measured in the same run: a bare torch loop, and other libraries.
 
 The *bound* is what torch alone needs for the same work: the same networks, batch sizes, dtype, passes and optimizer, on
-random data, with no envs, no sampling, no buffers, no metrics. A trainer cannot be faster without changing the algorithm.
+random data, with no envs, no sampling, no buffers, no metrics; as many rows as the trainer's last iteration acted for and
+learned from. A trainer cannot be faster without changing the algorithm.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
 
 
 def bound(trainer: Trainer, seconds: float) -> Bound:
-    """The bare loop, all rows valid; on CUDA as a graph, like the trainer's iteration."""
+    """The bare loop; on CUDA as a graph, like the trainer's iteration."""
     algorithm = trainer.algorithm
     assert isinstance(algorithm, PPO | Rainbow)
     work: list[_BareRole | BareRainbow] = (
@@ -75,7 +76,7 @@ def bound(trainer: Trainer, seconds: float) -> Bound:
         if isinstance(algorithm, Rainbow)
         else [_BareRole(role, trainer.config) for role in algorithm.roles.values()]
     )
-    rows = sum(w.rows for w in work) * algorithm.rollout_steps
+    rows = algorithm.learned_steps()
 
     def bare() -> None:
         for w in work:
@@ -147,9 +148,10 @@ class _BareRole:
         self.policy = Policy(role.batch.layout.observation, role.space, config.policy, role.policy.seen).to(config.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True, capturable=config.device == "cuda")
         entries = self.policy.inputs
-        chunks = self.steps // self.length * self.rows
+        valid = role.rollout.valid.unflatten(0, (-1, self.length)).any(1)
+        chunks = int(valid.sum()) if config.device == "cpu" else valid.numel()  # on CUDA shapes do not vary: all are learned from
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
-        self.learning = torch.randn(self.length, chunks // self.minibatches, entries, device=config.device)
+        self.learning = torch.randn(self.length, max(1, chunks // self.minibatches), entries, device=config.device)
         self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}
         self.forward = self._forward
 
