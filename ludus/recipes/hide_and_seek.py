@@ -46,7 +46,7 @@ def hide_and_seek() -> Config:
                 "hider": {"minibatches": 16, "gamma": 0.98, "learning_rate": "0:1e-3, 0.4:2e-4, 1:5e-5"},
             },
         ),
-        # three envs for the seeker to one for the hiders: there are two of them, and they need fewer steps to be as good as their bot.
+        # three envs for the seeker to one for the hiders, of whom there are two: it needs more steps to be as good as its bot.
         # One slot: on a CPU each past opponent is a network of its own for a handful of envs
         league=LeagueConfig(mix="pool 4, bot:hider 72, bot:seeker 24", slots=1),
         train=TrainConfig(total_seconds=600.0),
