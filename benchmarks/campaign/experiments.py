@@ -72,7 +72,7 @@ _ORIGINAL = (
 )
 _MANY_ENVS = (
     "--envs", "32768", "--learn.rollout", "32", "--learn.epochs", "4", "--learn.minibatches", "16", "--league.mix", "self 95, pool 5",
-    "--train.total-seconds", "120", "--eval.every-seconds", "60",
+    "--policy.separate-value", "False", "--train.total-seconds", "120", "--eval.every-seconds", "60",
 )  # fmt: skip
 
 UNSEEN = ("aggressive", "defensive", "kiter", "parry", "pounce", "switcher")
@@ -301,7 +301,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_gpu": Experiment(
         recipe="hide_and_seek:original",
-        options=("--policy.hidden", "256", "256", "--policy.separate-value", "False", *_MANY_ENVS),
+        options=("--policy.hidden", "256", "256", *_MANY_ENVS),
         evaluations=_ORIGINAL,
         device="cuda",
         claim="Self-play with 32,768 envs, two minutes on an H200, passes the bar of the preset",
@@ -309,10 +309,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_gpu_lstm": Experiment(
         recipe="hide_and_seek:original",
-        options=(
-            "--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", "--policy.separate-value", "False",
-            *_MANY_ENVS,
-        ),
+        options=("--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", *_MANY_ENVS),
         evaluations=_ORIGINAL,
         device="cuda",
         claim="The same with an LSTM",

@@ -33,7 +33,7 @@ show the sums. Exit status 1 if the verdict is critical. This page is made by `p
 max_steps = 240             # required: decisions of one agent in an episode
 gamma = 0.99
 reward_clip = 0.0           # the learner cuts rewards to plus or minus this; 0: it does not
-num_agents = 1             # a note: values are those of one agent
+num_agents = 1              # a note: values are those of one agent
 failure_probability = 0.0   # chance per step that random play ends the episode by failing
 
 [[term]]
@@ -58,8 +58,7 @@ Only `max_steps`, and of every term `name`, `kind` and a value, are required. A 
 `per_step` term with one negative value; one that depends on what it does has `low` and `high`, or `varies`. A goal that is a cost
 even when done well (the length of a tour) has `low`, `high` below 0, `varies` and a `random_share` between 0 and 1: without them its
 sign looks like a slip. The value of shaping that is `potential_based` is that of the whole way, unless `max_times` says how often it is
-paid. Other tables
-(`[expected]`, `[about]` …) are notes to the reader and ignored.
+paid. Other tables (`[expected]`, `[about]` …) are notes to the reader and ignored.
 
 ## What it looks for
 """

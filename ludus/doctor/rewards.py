@@ -155,6 +155,8 @@ def _amount(data: dict[str, Any], where: str, varies: bool) -> tuple[float, floa
     if "value" in data:
         if "low" in data or "high" in data:
             raise LudusError(f"{where} has a value and a range: give value, or low and high")
+        if isinstance(data["value"], list):
+            raise LudusError(f"{where}: value = {data['value']} is a list: write a range as low and high")
         value = _number(data["value"], "value", where)
         return (min(value, 0.0), max(value, 0.0)) if varies else (value, value)
     if "low" not in data and "high" not in data:
@@ -185,8 +187,6 @@ def _known(data: dict[str, Any], known: list[str], where: str) -> None:
 
 
 def _number(value: Any, name: str, where: str) -> float:
-    if isinstance(value, list) and name == "value":
-        raise LudusError(f"{where}: value = {value!r} is a list: write a range as low and high")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise LudusError(f"{where}: {name} = {value!r} is not a finite number")
     return float(value)
