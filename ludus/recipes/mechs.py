@@ -1,6 +1,6 @@
 """Mechs: one recurrent policy shared by all of a team, against itself, its past and the bots."""
 
-from ludus.config import CheckpointConfig, Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.config import CheckpointConfig, Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
 
 
 def mechs_2v2() -> Config:
@@ -50,6 +50,11 @@ def mechs() -> Config:
     config.policy.activation = "relu"
     config.learn.minibatches = 32
     config.learn.learning_rate = "1e-3 -> 3e-5"
-    config.league.mix = "self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10"  # ten beginners never beat the bot
+    config.league = LeagueConfig()
+    config.curriculum.stages = (
+        # ten beginners never beat the bot: they learn from each other first
+        Stage(mix="self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10", opponent="bot:objective", win_rate=0.5),
+        Stage(mix="self 25, pool 10, bot:objective 55, bot:hunter 5, bot:random 5"),
+    )
     config.train = TrainConfig(total_seconds=420.0)
     return config

@@ -52,8 +52,9 @@ def racing_dqn() -> Config:
     config = racing_lidar()
     config.game, config.game_values = "racing_lidar:oval", {}
     config.rainbow = RainbowConfig(
-        double=False, dueling=False, iqn=False, n_step=1, average=0.0, replay=100_000, epsilon_over=100_000
-    )
+        double=False, dueling=False, iqn=False, n_step=1, average=0.0, replay=100_000, epsilon_over=100_000,
+        learning_rate="1e-3 -> 1e-5",  # with a constant rate it drives all laps in one minute and none in the next
+    )  # fmt: skip
     config.train.total_seconds = 180.0
     return config
 
@@ -67,13 +68,13 @@ def _seed(config: Config) -> Config:
 
 
 def racing_seed_working() -> Config:
-    """The settings that learned in the original: hard target updates, a constant learning rate, epsilon by steps. In these five
-    minutes they get a tenth of the way round and finish no lap."""
+    """The settings that learned in the original: hard target updates, a constant learning rate, epsilon by steps. The target is
+    copied every 100 updates instead of 1,500: each copy lets values look one step further, and a few minutes have 30,000 updates."""
     config = _seed(racing_lidar())
     config.rainbow = RainbowConfig(
         learning_rate=1e-4, gamma=0.997, batch=32, replay=100_000, max_grad_norm=100.0, prioritised=True, alpha=0.6,
         beta="0.4 -> 1 @ 0.1", noisy=True, noise=0.5, cosines=64, stream=128, batch_norm=True, n_step=1, reward_scale=1.0,
-        target_every=1_500, epsilon_from=1.0, epsilon_to=0.01, epsilon_over=100_000, epsilon_off=1_000_000, average=0.0,
+        target_every=100, epsilon_from=1.0, epsilon_to=0.01, epsilon_over=100_000, epsilon_off=1_000_000, average=0.0,
     )  # fmt: skip
     return config
 

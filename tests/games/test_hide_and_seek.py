@@ -384,6 +384,24 @@ def test_ray_distances_and_kinds_by_hand():
     assert (batch["observation"][0, HIDER, RAY_KIND : RAY_KIND + 64] == -1.0).any()  # a team mate reads otherwise
 
 
+def test_in_training_no_rays_are_cast_for_bots_and_everything_else_is_the_same():
+    hider = Batch(GAME, 1).controller_number("hider", "hider")
+    watched, trained = (Batch(GAME, 8, seed=5) for _ in range(2))
+    watched.set_controller("hider", "hider")
+    trained.set_lineups(np.array([[0, hider, hider]], np.int16), np.ones(1))
+    for batch in (watched, trained):
+        batch.reset()
+    rays = slice(RAY_DISTANCE, RAY_DISTANCE + 64)
+    for _ in range(80):
+        for batch in (watched, trained):
+            batch["continuous"][:, 0] = (1.0, 0.0, 0.1, 0.0)
+            batch.step()
+        assert np.array_equal(watched["position"], trained["position"])
+        assert np.array_equal(watched["observation"][:, 0], trained["observation"][:, 0])
+        assert (trained["observation"][:, 1:, rays] == 1.0).all()
+    assert (watched["observation"][:, 1:, rays] < 1.0).any()
+
+
 def test_last_seen_is_remembered_in_simulated_time():
     batch = flat()
     stand(batch, SEEKER, 10.5, 16.5)

@@ -115,12 +115,14 @@ def body_distance(position, env, other, x, y, z, dx, dy, dz):
 @phase(lanes=("agents", "rays"), writes="observation")
 def look(
     env, agent, ray, agents, seekers, world, step, hide_steps, alive, position, facing, solid, sight, top, placed, ground, plan,
-    observation,
+    lineup, controller, observation,
 ):  # fmt: skip
-    """One ray: how far it goes, and what it meets."""
+    """One ray: how far it goes, and what it meets. Bots do without: in training, where lineups are drawn, theirs are not cast."""
     observation[env, agent, RAY_DISTANCE + ray] = 1.0
     observation[env, agent, RAY_KIND + ray] = 0.0
     if not alive[env, agent] or blind(agent, seekers, step[env], hide_steps[env]):
+        return
+    if lineup[env] >= 0 and controller[env, agent] > 0:
         return
     row, column = ray // ACROSS, ray % ACROSS
     ahead_x = facing[env, agent, 0] * YAW_COS[column] - facing[env, agent, 1] * YAW_SIN[column]
