@@ -55,6 +55,9 @@ class PPOConfig:
     """Weight of predicting the next observation from the memory's output (needs memory)."""
     next_keys: float = 0.0
     """Weight of predicting which keys the opponent presses next from the strategy vector (needs policy.strategy)."""
+    next_keys_over: int = 1
+    """Steps that "next" reaches over: the share of them in which a key is pressed is predicted (1: the very next step). Over many,
+    the situation of now tells little, and how the opponent plays tells much."""
     adam_epsilon: float = 1e-5
     """Epsilon of Adam."""
     accumulate: int = 1

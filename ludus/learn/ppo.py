@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ludus.config import Config
 from ludus.learn.actions import action_metrics
-from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
+from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, mean_ahead, standardise
 from ludus.learn.algorithm import Evidence, Learner, Timed
 from ludus.learn.role import LOSS_SUMS, OVERVIEW, SAMPLE, SUMS, Role
 from ludus.policies.heads import Actions
@@ -172,6 +172,8 @@ class PPO(Learner):
         if role.strategy is not None:
             role.strategy.look(role.sample())
         self.set_targets(role)
+        if role.key_predictor is not None:
+            r.keys_ahead.copy_(mean_ahead(r.opponent_keys.float(), r.terminated | r.truncated, role.config.next_keys_over))
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valid)
         mean = masked_mean(r.advantage, r.valid)
@@ -289,7 +291,7 @@ class PPO(Learner):
         keys = torch.zeros((), device=loss.device)
         if role.key_predictor is not None and output.vector is not None:
             guess = role.key_predictor(output.vector.float())
-            pressed = part["opponent_keys"].float()
+            pressed = part["keys_ahead"]
             keys = mean(nn.functional.binary_cross_entropy_with_logits(guess, pressed, reduction="none").mean(-1))
             loss = loss + c.next_keys * keys
         with torch.no_grad():
@@ -319,7 +321,7 @@ class PPO(Learner):
 
         names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
         names += ["mask"] if role.space.masked else []
-        names += ["opponent_keys"] if role.key_predictor is not None else []
+        names += ["keys_ahead"] if role.key_predictor is not None else []
         data = {name: cut(getattr(r, name)) for name in names}
         if role.config.burn_in:  # the first steps of a chunk only warm the memory up
             data["valid"] = data["valid"].clone()

@@ -78,6 +78,7 @@ class Role:
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
         self.decide = compiled(decide, config)
+        self.fixed_shapes = on_gpu or bool(config.train.compile)  # a graph, or kernels that are compiled anew for every shape
         quadrature(self.start.device)  # made before anything is compiled or captured
         encoder = self.policy.strategy
         self.strategy = StrategyMetrics(encoder, config.device) if encoder is not None else None
@@ -147,13 +148,12 @@ class Role:
         return self.policy.normalised(seen)
 
     def acting(self) -> slice | Tensor:
-        """Rows that this policy decides for. On the CPU without those of bots, of frozen opponents and of the dead; in a graph shapes
-        must not vary."""
+        """Rows that this policy decides for: not those of bots, of frozen opponents and of the dead, where shapes may vary."""
         every = slice(0, self.rows)
-        if self.start.is_cuda:
+        if self.fixed_shapes:
             return every
-        mine = (self.flat("controller") == 0) & self.flat("alive")
-        return every if bool(mine.all()) else mine.nonzero().squeeze(1)
+        mine = ((self.flat("controller") == 0) & self.flat("alive")).nonzero().squeeze(1)
+        return every if len(mine) in (0, self.rows) else mine
 
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""

@@ -27,6 +27,11 @@ def count(env, agent, action_up, up, goal_ups, term_none):
     term_none[env, agent] = 0.0
 
 
+@phase(lanes="agents", writes="up")
+def release(env, agent, up):
+    up[env, agent] = 0
+
+
 @phase(lanes="agents", writes="observation")
 def look(env, agent, agents, up, step, observation):
     observation[env, agent, 0] = float32(up[env, agents - 1 - agent])
@@ -43,7 +48,7 @@ def alternate(env, agent, step, action_up, action_down):
 GAME = Game(
     name="keys", summary="two press keys", roles=[Role("player", teams=2)], state=dict(up=i32("agents")),
     params=dict(max_steps=Param(9, 2, 100)), observation=["opponent_up", "odd"], action=dict(up=Binary(), down=Binary()),
-    rewards=dict(none=Term("goal", 1.0, most=1)), goal_metrics=dict(ups=Goal()), step=[tick, count, look], reset=[look],
+    rewards=dict(none=Term("goal", 1.0, most=1)), goal_metrics=dict(ups=Goal()), step=[tick, count, look], reset=[release, look],
     bots=dict(player=[alternate]),
 )  # fmt: skip
 NAME = "tests.examine.test_next_keys:GAME"
@@ -57,12 +62,12 @@ def config(next_keys, strategy=STRATEGY, **learn):
     )  # fmt: skip
 
 
-def make(next_keys=1.0):
+def make(next_keys=1.0, **learn):
     torch.manual_seed(0)
     batch = Batch(GAME, 8, jit=False)
     batch.set_controller("player", "alternate", team=1)
     batch.reset()
-    return PPO(batch, resolve(config(next_keys)))
+    return PPO(batch, resolve(config(next_keys, **learn)))
 
 
 def learn(ppo):
@@ -112,6 +117,19 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     assert told["keys_loss_shuffled"] > 0.2 and told["keys_loss_shuffled"] != told["keys_loss"]
 
 
+def test_over_many_steps_the_share_of_them_is_predicted():
+    ppo = make(next_keys_over=100)
+    learn(ppo)
+    r = ppo.roles["player"].rollout
+    share = r.keys_ahead.view(12, 8, 2, 2)[:, :, 0, 0]  # of 'up' by the bot, in the rest of the episode
+    first = r.starts[:12].view(12, 8, 2)[..., 0]
+    assert int(first.sum()) > 4
+    for t, env in first.nonzero().tolist():
+        left = min(9, 12 - t)  # steps until the episode or the rollout ends; every odd one has the key
+        assert float(share[t, env]) == pytest.approx((left + 1) // 2 / left, abs=0.02)
+    assert torch.equal(r.keys_ahead[11], r.opponent_keys[11].float())
+
+
 def test_it_is_off_unless_asked_for():
     ppo = make(next_keys=0.0)
     assert (
@@ -132,3 +150,5 @@ def test_where_it_cannot_work_it_is_refused(monkeypatch):
         prepare(replace(wrong, game="pursuit", envs=8))
     with pytest.raises(LudusError, match=r"learn\.next_keys=-1 cannot work: use 0 or more"):
         prepare(config(-1))
+    with pytest.raises(LudusError, match=r"learn\.next_keys_over=0 cannot work: use 1 or more"):
+        prepare(config(0.5, next_keys_over=0))
