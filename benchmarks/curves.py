@@ -87,10 +87,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/curves"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--plot", type=Path)
-    parser.add_argument("options", nargs="*", help="options of ludus train, after --")
-    own = parser.parse_args()
+    given = sys.argv[1:]
+    at = given.index("--") if "--" in given else len(given)
+    own = parser.parse_args(given[:at])
     if own.what == "run":
-        train(own.folder, own.device, own.seeds, own.options)
+        train(own.folder, own.device, own.seeds, given[at + 1 :])
     else:
         table(own.folder, own.plot)
 

@@ -263,7 +263,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "racing_seed_working": Experiment(
         recipe="racing_seed_working",
         evaluations=(_racing("self/finish"),),
-        claim="The settings of the original that learned: in five minutes they finish no lap yet",
+        claim="The settings of the original that learned: in five minutes they finish few laps",
         tags=("shipped",),
     ),
     "brawl_strategy": Experiment(
