@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.doctor.learners import by_learner
-from ludus.doctor.names import AGENT, full_name, is_ours, ours_for
+from ludus.doctor.names import AGENT, full_name, is_bookkeeping, is_ours, ours_for
 from ludus.doctor.statistics import Array
 from ludus.doctor.tables import csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
@@ -64,6 +64,8 @@ class Log:
     config: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What could not be read or seen."""
+    theirs: dict[str, str] = field(default_factory=dict)
+    """What a log of another library calls a curve, by our name."""
     ours: bool = False
     """Written by Ludus, so absence of a column means something."""
     self_play: bool = False
@@ -319,8 +321,12 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
         raise LudusError(
             f"{log.source} has no column whose name is known, only {_few(unknown)}: say what they are, --columns return=NAME"
         )
-    if unknown and not known:
-        log.notes.append(f"columns not used: {_few(unknown)} (--columns OURS=THEIRS)")
+    if known:
+        return
+    log.theirs = theirs_of
+    unused = [name for name in unknown if not is_bookkeeping(name) and _translate(name, {}, False)[0] not in theirs_of]
+    if unused:
+        log.notes.append(f"columns not used: {_few(unused)} (--columns OURS=THEIRS)")
 
 
 def _last_attempt(steps: Array) -> NDArray[np.int64]:

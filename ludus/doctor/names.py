@@ -14,7 +14,9 @@ FAMILY = {
     "return": "episode", "return_std": "episode", "length": "episode", "goal": "goal",
     "entropy": "ppo", "approx_kl": "ppo", "clip_fraction": "ppo", "explained_variance": "ppo", "value_loss": "ppo",
     "policy_loss": "ppo", "grad_norm": "ppo", "lr": "ppo", "value_mean": "ppo", "std": "ppo", "advantage_std": "ppo",
+    "entropy_coefficient": "ppo",
     "loss": "rainbow", "q_mean": "rainbow", "q_max": "rainbow", "q_min": "rainbow", "td_error": "rainbow", "epsilon": "rainbow",
+    "temperature": "rainbow",
 }  # fmt: skip
 PLAIN = {
     "steps": "progress/agent_steps", "seconds": "progress/seconds", "episodes": "progress/episodes",
@@ -24,6 +26,8 @@ PLAIN = {
 
 LEARNERS = ("loss", "value_loss", "policy_loss", "q_mean", "entropy")
 """Of a role: what only updates write."""
+OF_VALUES = ("q_mean", "q_max", "q_min", "epsilon", "temperature")
+"""Of a role that learns by the values of its actions: it has no entropy and no KL to log."""
 OUR_FAMILIES = (*FAMILY.values(), "progress", "speed", "memory", "action", "league", "curriculum", "strategy", "eval")
 
 # Stable-Baselines3, CleanRL, RLlib (old and new API stack; POLICY is captured as the role). A minus sign: theirs is negated.
@@ -37,6 +41,7 @@ KNOWN: list[tuple[str, str]] = [
     (r"train/value_loss", "value_loss"), (r"train/critic_loss", "value_loss"), (r"train/policy_gradient_loss", "policy_loss"),
     (r"train/policy_loss", "policy_loss"), (r"train/actor_loss", "policy_loss"), (r"train/loss", "loss"),
     (r"train/learning_rate", "lr"), (r"train/std", "std"),
+    (r"train/ent_coef", "temperature"),
     # CleanRL
     (r"global_step", "steps"), (r"charts/episodic_return", "return"), (r"charts/episodic_length", "length"),
     (r"charts/learning_rate", "lr"), (r"charts/epsilon", "epsilon"), (r"losses/value_loss", "value_loss"),
@@ -44,7 +49,7 @@ KNOWN: list[tuple[str, str]] = [
     (r"losses/clipfrac", "clip_fraction"), (r"losses/explained_variance", "explained_variance"), (r"losses/td_loss", "loss"),
     (r"losses/qf_loss", "loss"), (r"losses/loss", "loss"), (r"losses/q_values", "q_mean"), (r"losses/qf1_values", "q_mean"),
     (r"charts/SPS", "speed_average"), (r"losses/actor_loss", "policy_loss"), (r"losses/grad_norm", "grad_norm"),
-    (r"losses/qf1_loss", "loss"),
+    (r"losses/qf1_loss", "loss"), (r"losses/alpha", "temperature"),
     # RLlib
     (r"num_env_steps_sampled_lifetime", "steps"), (r"timesteps_total", "steps"), (r"num_env_steps_sampled", "steps"),
     (r"env_runners/num_env_steps_sampled_lifetime", "steps"), (r"time_total_s", "seconds"), (r"episodes_total", "episodes"),
@@ -64,9 +69,19 @@ KNOWN: list[tuple[str, str]] = [
         ("vf_explained_var", "explained_variance"), ("cur_lr", "lr"), ("default_optimizer_learning_rate", "lr"),
         ("grad_gnorm", "grad_norm"), ("gradients_default_optimizer_global_norm", "grad_norm"), ("(?:mean_q|qf_mean)", "q_mean"),
         ("(?:max_q|qf_max)", "q_max"), ("(?:min_q|qf_min)", "q_min"), ("(?:mean_td_error|td_error_mean)", "td_error"),
-        ("(?:total_loss|qf_loss)", "loss"),
+        ("(?:total_loss|qf_loss)", "loss"), ("(?:curr_)?entropy_coeff", "entropy_coefficient"), ("alpha_value", "temperature"),
     )
 ]  # fmt: skip
+
+# What libraries write along: counts, clocks, settings; in the last line second estimates of what is read already.
+BOOKKEEPING = (
+    r"config/.+", r"perf/.+", r"fault_tolerance/.+", r"(.*/)?timers/.+", r".*_timer", r"time/iterations",
+    r"train/(n_updates|clip_range(_vf)?)", r"pid|done|timestamp|trial_id|training_iteration", r"\w+_(this_iter(_s)?|since_restore)",
+    r"(.*/)?num_(\w+_)?(steps?|episodes|updates|workers|restarts|parameters)(_\w+)?",
+    r"(.*/)?(allreduce_latency|weights_seq_no|module_train_batch_size_mean|last_target_update_ts)",
+    r"env_runners/(sample|episode_duration_sec_mean)",
+    r"losses/(old_approx_kl|qf2_values|qf2_loss)", r"(.*/)?vf_loss_unclipped",
+)  # fmt: skip
 
 # What people call things in logs of their own: the last part of a name, without separators.
 COMMON = {
@@ -105,7 +120,7 @@ _MEAN = re.compile(r"^(?:avg|average|mean)|(?:avg|average|mean)$")
 
 def ours_for(theirs: str) -> tuple[str, float] | None:
     """Our full name for a foreign column and what it has to be multiplied with: a sign, a unit. None if it is not known."""
-    name, scale = without_unit(theirs.split(" - ")[-1].strip())  # Weights & Biases exports "run - name"
+    name, scale = without_unit(_of_run(theirs))
     if name.startswith("config/"):  # RLlib repeats all settings in every line
         return None
     for pattern, key in KNOWN:
@@ -118,6 +133,15 @@ def ours_for(theirs: str) -> tuple[str, float] | None:
     word = re.sub(r"[^a-z0-9]", "", name.split("/")[-1].lower())
     known = _OF_COMMON.get(word) or _OF_COMMON.get(_MEAN.sub("", word))
     return (full_name(known, AGENT), scale) if known else None
+
+
+def is_bookkeeping(theirs: str) -> bool:
+    return any(re.fullmatch(pattern, _of_run(theirs)) for pattern in BOOKKEEPING)
+
+
+def _of_run(theirs: str) -> str:
+    """Weights & Biases exports "run - name"."""
+    return theirs.split(" - ")[-1].strip()
 
 
 def full_name(key: str, role: str = AGENT) -> str:

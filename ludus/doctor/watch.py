@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import Finding, worst_first
+from ludus.doctor.foreign import in_their_words
 from ludus.doctor.log import Log
+from ludus.doctor.names import OF_VALUES
 
-WANTED = {
-    "return": "whether anything is learnt",
+WANTED = {"return": "whether anything is learnt"}
+WANTED_OF_POLICIES = {
     "entropy": "whether the policy makes up its mind",
     "approx_kl": "whether updates are of a sensible size",
 }
@@ -15,7 +17,8 @@ WANTED = {
 
 def examine(log: Log) -> list[Finding]:
     """Everything the checks find, worst first, and a note on what they could not see."""
-    return worst_first([*checked(log), *_unseen(log)])
+    found = checked(log) if log.ours else [in_their_words(finding, log) for finding in checked(log)]
+    return worst_first([*found, *_unseen(log)])
 
 
 def checked(log: Log) -> list[Finding]:
@@ -32,7 +35,9 @@ def checked(log: Log) -> list[Finding]:
 
 def _unseen(log: Log) -> list[Finding]:
     notes = list(log.notes)
-    missing = [f"{key} ({why})" for key, why in WANTED.items() if not any(log.of(role, key) is not None for role in log.roles())]
+    by_values = any(_logged(log, key) for key in OF_VALUES)
+    wanted = WANTED if by_values else WANTED | WANTED_OF_POLICIES
+    missing = [f"{key} ({why})" for key, why in wanted.items() if not _logged(log, key)]
     if missing and log.curves:
         notes.append(f"not in the log: {'; '.join(missing)}")
     if not notes:
@@ -47,3 +52,7 @@ def _unseen(log: Log) -> list[Finding]:
             fix="log what is missing, or say what it is called: --columns OURS=THEIRS (return, length, goal, entropy, approx_kl …)",
         )
     ]
+
+
+def _logged(log: Log, key: str) -> bool:
+    return any(log.of(role, key) is not None for role in log.roles())

@@ -3,7 +3,7 @@
 import pytest
 
 from ludus.doctor.log import read_log
-from ludus.doctor.names import ours_for
+from ludus.doctor.names import is_bookkeeping, ours_for
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ from ludus.doctor.names import ours_for
         ("Train/AverageReturns", "episode/agent/return"),  # Dopamine
         ("AverageEpRet", "episode/agent/return"),  # Spinning Up
         ("AverageVVals", "ppo/agent/value_mean"),
+        ("train/ent_coef", "rainbow/agent/temperature"),  # of SB3's SAC: PPO does not log its own
+        ("losses/alpha", "rainbow/agent/temperature"),
+        ("info/learner/default_policy/learner_stats/entropy_coeff", "ppo/agent/entropy_coefficient"),
+        ("learners/red/curr_entropy_coeff", "ppo/red/entropy_coefficient"),
     ],
 )
 def test_a_name_is_recognised(theirs, ours):
@@ -33,9 +37,27 @@ def test_what_is_minus_the_entropy_is_negated():
     assert ours_for("train/entropy_loss") == ours_for("Loss / Entropy loss") == ("ppo/agent/entropy", -1.0)
 
 
-@pytest.mark.parametrize("name", ["MaxEpRet", "rewards/iter", "train/n_updates", "losses/alpha"])
+@pytest.mark.parametrize("name", ["MaxEpRet", "rewards/iter", "train/n_updates", "losses/alpha_loss"])
 def test_what_means_something_else_is_left_alone(name):
     assert ours_for(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kept_for_itself"),
+    [
+        ("time/iterations", True),
+        ("my run - train/n_updates", True),
+        ("timers/learn_time_ms", True),
+        ("env_runners/num_env_steps_sampled", True),
+        ("episodes_this_iter", True),
+        ("losses/old_approx_kl", True),
+        ("num_wins", False),
+        ("time_to_goal", False),
+        ("losses/alpha_loss", False),
+    ],
+)
+def test_what_libraries_keep_for_themselves(name, kept_for_itself):
+    assert is_bookkeeping(name) == kept_for_itself
 
 
 def test_all_modules_together_are_no_role():

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks.environment import rows_alike
+from ludus.doctor.checks.updates import CERTAIN, frozen_at
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
-from ludus.doctor.progress import Progress, of_role
+from ludus.doctor.progress import Progress, of_role, same_but_sooner
 from ludus.doctor.statistics import head, medians, tail
 
 STILL_RANDOM = 0.97
@@ -17,9 +19,12 @@ HARDLY_LESS = 0.98
 """Beside a return that has risen, though it has not doubled: worth a word."""
 AS_RANDOM_AS_EVER = 0.99
 DECIDED = 0.05
-"""Share of the first entropy below which hardly an action is tried any more."""
-CERTAIN = 0.01
-"""Nats: less than one action in five hundred is not the favourite. Some logs begin after the first, fatal update."""
+"""Share of the first entropy below which hardly an action is tried any more. Never less than CERTAIN: some logs begin after the
+first, fatal update."""
+HARDLY_MORE = 0.4
+"""Of the first return: what a policy has gained that was certain early. Tasks that are solved mostly give more."""
+FEWEST_BEFORE = 3
+"""Rows before that which tell what random play earns."""
 EARLY = 0.4
 """Part of the run before which a policy has no business being certain."""
 NATS = 0.5
@@ -38,8 +43,9 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
 
     The entropy bonus outweighs the reward, or nothing else pushes: rewards too small or too rare, advantages that vanish.
 
-    Lower the entropy coefficient (0.01 is a usual value, 0 is fine with few actions), scale rewards up, and see whether the
-    policy moves at all (policy_frozen).
+    Lower the entropy coefficient (0.01 is a usual value, 0 is fine with few actions), and scale rewards up. That helps only where
+    there is something to push: where the policy does not move at all (policy_frozen) or every episode earns the same
+    (reward_never_met), mend that first.
     """
     for role in log.roles():
         curve = log.of(role, "entropy")
@@ -51,16 +57,16 @@ def entropy_stuck(log: Log) -> Iterator[Finding]:
         share = last / max(first, float(np.median(curve.values)), CERTAIN)
         if first < CERTAIN or share < limit:
             continue
-        coefficient = log.config.get("learn.entropy")
         stuck = judged.flat or (judged.little and share >= AS_RANDOM_AS_EVER)
+        fix, overrides = _mend(log, role)
         yield Finding(
             check="entropy_stuck",
             severity="critical" if stuck else "warning",
             cause=f"the policy of {role} stays as random as it began",
             evidence=f"entropy {first:.4g} at the start, {last:.4g} at the end ({last / first:.0%}), and the return has hardly risen",
             confidence=0.75,
-            fix=f"lower the entropy coefficient{f' (now {coefficient})' if coefficient else ''}: --learn.entropy 0.01, or 0",
-            overrides={"learn.entropy": "0.01" if _above(coefficient, 0.01) else "0"},
+            fix=fix,
+            overrides=overrides,
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
@@ -70,6 +76,21 @@ def _modest(judged: Progress) -> bool:
     """Less than doubled: a policy that is as random as ever did not do that by deciding anything. Episodes that end in a run's
     first rows are the short ones, so that some rise comes by itself."""
     return judged.whole and judged.gain < abs(judged.start)
+
+
+def _mend(log: Log, role: str) -> tuple[str, dict[str, str]]:
+    """What to do about a policy that stays random, and as overrides: none where the entropy coefficient is not to blame."""
+    logged = log.of(role, "entropy_coefficient")
+    coefficient = log.config.get("learn.entropy") if logged is None else float(np.median(tail(logged.values, 0.3)))
+    if frozen_at(log, role) is not None:
+        return "see policy_frozen: a policy that does not move stays random with any entropy coefficient", {}
+    if rows_alike(log, role):
+        return "see reward_never_met: where every episode earns the same, no entropy coefficient is small enough", {}
+    if coefficient == 0:
+        return "the entropy coefficient is 0 already: see whether advantages vary, and whether rewards reach the learner", {}
+    now = f" (now {coefficient})" if coefficient else ""
+    to = {"learn.entropy": "0.01" if _above(coefficient, 0.01) else "0"}
+    return f"lower the entropy coefficient{now} to 0.01, or 0 (--learn.entropy)", to
 
 
 def _above(coefficient: object, limit: float) -> bool:
@@ -113,7 +134,8 @@ def entropy_rising(log: Log) -> Iterator[Finding]:
 
 
 def entropy_collapsed(log: Log) -> Iterator[Finding]:
-    """The policy became certain early, before it was any good.
+    """The policy became certain early, before it was any good. Where the return has risen, but by less than two fifths since the first
+    rows, this is a warning.
 
     One update too large, or advantages of one sign, drive all probability to one action. From then on the others are never
     tried, so nothing can show that they are better. A policy that is certain because it has solved the task is healthy.
@@ -130,19 +152,35 @@ def entropy_collapsed(log: Log) -> Iterator[Finding]:
         if not len(below) or float(np.median(tail(curve.values))) >= limit:
             continue
         since = int(curve.steps[below[0]])
-        if since > EARLY * curve.last_step or not of_role(log, role).failing:
+        failing, hardly = of_role(log, role).failing, _hardly_more(log, role, since)
+        if since > EARLY * curve.last_step or not (failing or hardly):
             continue
         yield Finding(
             check="entropy_collapsed",
-            severity="critical",
+            severity="critical" if failing else "warning",
             cause=f"the policy of {role} became certain before it was any good: other actions are no longer tried",
-            evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step {since:,}; the return has not risen or not stayed",
-            confidence=0.8,
+            evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step {since:,}; "
+            + ("the return has not risen or not stayed" if failing else hardly),
+            confidence=0.8 if failing else 0.5,
             fix="lower learn.learning_rate to a tenth, set learn.entropy=0.01, and start again",
             overrides={"learn.learning_rate": "*0.1", "learn.entropy": "0.01"},
             first_step=since,
             last_step=curve.last_step,
         )
+
+
+def _hardly_more(log: Log, role: str, since: int) -> str:
+    """Both returns where the last half earns hardly more than the first rows, from before the policy was certain, did; else "".
+    Against its own past, in a later stage or where only the time counts, earning the same may well be progress."""
+    curve = log.of(role, "return")
+    if curve is None or not of_role(log, role).whole or log.get("league/pool/win_rate") is not None:
+        return ""
+    before = curve.values[curve.steps < since]
+    if len(before) < FEWEST_BEFORE or log.in_this_stage(curve) is not curve or same_but_sooner(log, role) is not None:
+        return ""
+    first, now = float(head(before).mean()), float(tail(curve.values).mean())
+    hardly = now - first < HARDLY_MORE * abs(first)
+    return f"return {first:.4g} in the first rows and {now:.4g} over the last half, hardly more" if hardly else ""
 
 
 CHECKS = (entropy_collapsed, entropy_stuck, entropy_rising)

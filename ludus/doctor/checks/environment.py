@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks.gradients import first_broken
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
 from ludus.doctor.progress import ALIKE, FEWEST_ROWS, LATE, same_but_sooner
@@ -28,28 +29,34 @@ def reward_never_met(log: Log) -> Iterator[Finding]:
     episodes, explore more; read the reward's weights back from the simulator.
     """
     for role in log.roles():
-        curve = log.get(f"episode/{role}/return")
-        if curve is None or len(curve) < FEWEST_ROWS or curve.first_step > LATE * curve.last_step:
+        curve, alike = log.get(f"episode/{role}/return"), rows_alike(log, role)
+        if curve is None or not alike:
             continue
-        if same_but_sooner(log, role) is not None:
-            continue  # the goal is met in every episode: when it is met is what there is to learn
-        early = curve.values[: max(FEWEST_ROWS, len(curve) // 2)]
-        if float(np.ptp(early)) > ALIKE * max(1.0, abs(float(early[0]))):
-            continue
-        still = float(np.ptp(curve.values)) <= ALIKE * max(1.0, abs(float(early[0])))
-        spread = log.get(f"episode/{role}/return_std")
-        if spread is not None and float(spread.values[: len(early)].max()) > ALIKE:
-            continue  # means alike by chance: single episodes differ
         yield Finding(
             check="reward_never_met",
-            severity="critical" if still else "warning",
+            severity="critical" if alike == len(curve) else "warning",
             cause=f"every episode of {role} earns the same, so there is nothing to learn from",
-            evidence=f"return {early[0]:.4g} in {len(early) if not still else len(curve)} rows without any variation",
+            evidence=f"return {curve.values[0]:.4g} in {alike} rows without any variation",
             confidence=0.85,
             fix="see what a scripted player earns; start nearer to the goal or shape the reward; check that rewards arrive",
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
+
+
+def rows_alike(log: Log, role: str) -> int:
+    """How many rows from the start on have the same return: all, the first half, or 0 where returns differ before that."""
+    curve = log.get(f"episode/{role}/return")
+    if curve is None or len(curve) < FEWEST_ROWS or curve.first_step > LATE * curve.last_step:
+        return 0
+    if same_but_sooner(log, role) is not None:
+        return 0  # the goal is met in every episode: when it is met is what there is to learn
+    early = curve.values[: max(FEWEST_ROWS, len(curve) // 2)]
+    little = ALIKE * max(1.0, abs(float(early[0])))
+    spread = log.get(f"episode/{role}/return_std")
+    if float(np.ptp(early)) > little or (spread is not None and float(spread.values[: len(early)].max()) > ALIKE):
+        return 0  # or means alike by chance: single episodes differ
+    return len(curve) if float(np.ptp(curve.values)) <= little else len(early)
 
 
 def return_not_a_number(log: Log) -> Iterator[Finding]:
@@ -107,16 +114,17 @@ def game_changed(log: Log) -> Iterator[Finding]:
     """Episode length or return jumped from one row to the next and stayed there.
 
     The game was changed under the policy: another preset, a curriculum stage, a reward weight, a time limit. A policy
-    changes slowly; a game does not.
+    changes slowly; a game does not. Nor does a network that breaks: of jumps after that only not_finite speaks.
 
     Compare the parameters of the game before and after that step. If a curriculum did it, make its stages smaller.
     """
+    broken = first_broken(log)
     for role in log.roles():
         lengths, returns = log.get(f"episode/{role}/length"), log.get(f"episode/{role}/return")
         if lengths is None or returns is None or len(lengths) < 40 or len(returns) != len(lengths):
             continue
         at, jump = _largest_jump(lengths.values)
-        if jump < JUMP:
+        if jump < JUMP or (broken is not None and broken[1] <= lengths.steps[at]):
             continue
         before, after = returns.values[at - SIDE : at], returns.values[at + 1 : at + 1 + SIDE]
         usual = max(noise(before), noise(after), key=lambda n: n.deviation)

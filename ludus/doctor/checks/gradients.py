@@ -7,15 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Log
+from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import of_role
-from ludus.doctor.statistics import head, tail
+from ludus.doctor.statistics import head, tail, windows
 
 LEARNERS = ("ppo/", "rainbow/", "module/", "units/")
 UNDEFINED = ("explained_variance",)
 """Not a number by right: where all returns are alike there is no variance to explain."""
 NOTHING = 1e-7
 GREW = 100.0
+BEGAN = 0.1
+"""Share of that growth: from there on it is more than noise."""
 MOSTLY_DEAD = 0.5
 NEARLY_ALL_DEAD = 0.9
 """Rectified networks learn well with two thirds of a wide layer dead; with next to nothing left they cannot."""
@@ -31,20 +33,27 @@ def not_finite(log: Log) -> Iterator[Finding]:
 
     Look at the first tensor that had it (our runs name it), clip observations and rewards, lower the learning rate.
     """
-    for name, step in sorted(log.not_finite.items(), key=lambda pair: pair[1]):
-        if name.startswith(LEARNERS) and not name.endswith(UNDEFINED):
-            yield Finding(
-                check="not_finite",
-                severity="critical",
-                cause=f"'{name}' is not a number: the network is broken from here on",
-                evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
-                confidence=0.95,
-                fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
-                overrides={"learn.learning_rate": "*0.1"},
-                first_step=step,
-                last_step=log.steps,
-            )
-            return
+    broken = first_broken(log)
+    if broken is None:
+        return
+    name, step = broken
+    yield Finding(
+        check="not_finite",
+        severity="critical",
+        cause=f"'{name}' is not a number: the network is broken from here on",
+        evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
+        confidence=0.95,
+        fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
+        overrides={"learn.learning_rate": "*0.1"},
+        first_step=step,
+        last_step=log.steps,
+    )
+
+
+def first_broken(log: Log) -> tuple[str, int] | None:
+    """The first of the learner's columns that is not a number, and since which step; None while all of them are."""
+    found = [(n, step) for n, step in log.not_finite.items() if n.startswith(LEARNERS) and not n.endswith(UNDEFINED)]
+    return min(found, key=lambda pair: pair[1], default=None)
 
 
 def gradient_vanishes(log: Log) -> Iterator[Finding]:
@@ -93,9 +102,15 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
                 confidence=0.7,
                 fix="lower learn.learning_rate to a third, normalise returns, learn.max_grad_norm=0.5",
                 overrides={"learn.learning_rate": "*0.3", "learn.max_grad_norm": "0.5"},
-                first_step=curve.first_step,
+                first_step=_first_above(curve, BEGAN * GREW * early),
                 last_step=curve.last_step,
             )
+
+
+def _first_above(curve: Curve, level: float) -> int:
+    """Where the first window begins whose middle is above `level`."""
+    parts = zip(windows(curve.steps), windows(curve.values), strict=True)
+    return next((int(steps[0]) for steps, values in parts if float(np.median(values)) > level), curve.last_step)
 
 
 def module_without_gradient(log: Log) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
-from ludus.doctor.progress import of_role, sure_fall
-from ludus.doctor.statistics import windows
+from ludus.doctor.progress import Progress, competitive, of_role, progress, sure_fall
+from ludus.doctor.statistics import head, noise, tail, windows
 
 FEWEST_EVALUATIONS = 3
 ENOUGH_ROWS = 30
@@ -20,6 +20,10 @@ NOTICEABLE = 0.5
 GONE = 0.8
 HALF = 0.5
 """Share of what was gained that is lost again."""
+LATE = 0.3
+"""Share of the run, counted from its end, over which evaluation and training are compared."""
+APART = 4.0
+"""Standard errors between them: there are many things in which an evaluation differs a little."""
 LESS_RANDOM = 0.1
 """Share of actions: exploration that falls by less changes nothing, and within this of its end it has ended."""
 STILL_EXPLORING = 0.5
@@ -45,8 +49,12 @@ def return_flat(log: Log) -> Iterator[Finding]:
         long_enough = len(curve) >= ENOUGH_ROWS and (judged.worse or judged.noticeable <= NOTICEABLE * abs(judged.start))
         exploring = _exploring(log, role, curve)
         long_enough = long_enough and exploring < STILL_EXPLORING
+        rose = _rose(judged)
         if judged.worse and exploring > 0:
             cause = f"the {judged.measure} of {role} is below that of the random actions it began with"
+        elif rose:
+            back = "back" if judged.best - judged.end > HALF * judged.gain else "now"
+            cause = f"the {judged.measure} of {role} rose to {judged.best:.4g} at most and is {back} at {judged.end:.4g}"
         elif judged.worse:
             cause = f"the {judged.measure} of {role} is worse than at the start: what the updates do is harmful"
         else:
@@ -55,13 +63,18 @@ def return_flat(log: Log) -> Iterator[Finding]:
             check="return_flat",
             severity="critical" if long_enough else "warning",
             cause=cause,
-            evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a rise by {judged.noticeable:.3g} "
-            f"would have been told from noise ({len(curve)} rows)",
+            evidence=f"first tenth {judged.start:.4g}, best tenth {judged.best:.4g}, last {judged.end:.4g}; a lasting rise by "
+            f"{judged.noticeable:.3g} would have been told from noise ({len(curve)} rows)",
             confidence=0.7 if long_enough else 0.4,
-            fix=_mend(log, role, judged.worse, exploring),
+            fix=_mend(log, role, judged.worse, rose, exploring),
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
+
+
+def _rose(judged: Progress) -> bool:
+    """Is the best tenth clearly above the first, though what came after it makes that no sure rise?"""
+    return judged.gain > judged.noticeable and not judged.little
 
 
 def _exploring(log: Log, role: str, curve: Curve) -> float:
@@ -74,11 +87,13 @@ def _exploring(log: Log, role: str, curve: Curve) -> float:
     return float((curve.steps < settled[0]).mean()) if len(settled) else 1.0
 
 
-def _mend(log: Log, role: str, worse: bool, exploring: float) -> str:
+def _mend(log: Log, role: str, worse: bool, rose: bool, exploring: float) -> str:
     if all(log.of(role, key) is None for key in LEARNERS):
         return "the log has no loss of any kind: see whether updates are made at all (a warm-up longer than the run?)"
     if worse and exploring > 0:
         return "give it several times the steps that exploration took; if it stays so, look for a wrong sign, or lower the learning rate"
+    if rose:
+        return "see the other findings for what ended it; without one: go on from the best checkpoint, with a lower learning rate"
     if worse:
         return "look for a wrong sign: of the reward, the advantage, the loss, or a cost that is maximised"
     return (
@@ -219,4 +234,39 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
         )
 
 
-CHECKS = (return_falls, return_flat, return_swings, evaluation_falls, learned_by_heart)
+def evaluation_below_training(log: Log) -> Iterator[Finding]:
+    """What training has gained does not show in evaluation: over the end of the run evaluations lie below training by half of the
+    gain or more, and have not risen by half of it themselves. For logs of other libraries: runs of ours are told by
+    learned_by_heart and evaluation_falls.
+
+    The env of the evaluation is not the one of training (another wrapper, observations normalised with other statistics or not at
+    all, other levels), or the policy does well only with the noise of its actions.
+
+    Compare the wrappers of both envs and the statistics they normalise with; evaluate once with sampled actions; then evaluate on
+    the levels of training.
+    """
+    trained, evaluated = log.get("episode/agent/return"), log.get("eval/self/agent/return")
+    if log.ours or trained is None or evaluated is None or competitive(log):
+        return
+    judged, late = progress(trained), evaluated.steps >= (1 - LATE) * trained.last_step
+    if not (judged.whole and judged.learned) or min(late.sum(), (~late).sum()) < FEWEST_EVALUATIONS:
+        return
+    here, there = tail(trained.values, LATE), evaluated.values[late]
+    gap, risen = float(here.mean() - there.mean()), float(there.mean() - head(evaluated.values).mean())
+    error = float(np.hypot(noise(here).error(len(here)), there.std(ddof=1) / np.sqrt(len(there))))
+    if gap < max(HALF * judged.gain, APART * error) or risen >= HALF * judged.gain:
+        return
+    yield Finding(
+        check="evaluation_below_training",
+        severity="warning",
+        cause="evaluation does not show what training has gained",
+        evidence=f"over the last {LATE:.0%} training earns {here.mean():.4g} and {len(there)} evaluations {there.mean():.4g}; "
+        f"training has gained {judged.gain:.4g}, evaluation {risen:.4g}",
+        confidence=0.65,
+        fix="compare the wrappers and the normalisation of both envs, then sampled with most likely actions, then the levels",
+        first_step=int(evaluated.steps[late][0]),
+        last_step=evaluated.last_step,
+    )
+
+
+CHECKS = (return_falls, return_flat, return_swings, evaluation_falls, learned_by_heart, evaluation_below_training)

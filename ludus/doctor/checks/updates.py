@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ludus.doctor.checks.entropy import CERTAIN
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import of_role
@@ -22,6 +21,8 @@ NO_KL = 1e-5
 """A hundredth of the smallest update that learns: the policy stands still."""
 CROWDING = 1000.0
 """Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no part in a clipped norm."""
+CERTAIN = 0.01
+"""Nats: less than one action in five hundred is not the favourite."""
 EXPLAINS_NOTHING = 0.05
 WORSE_THAN_NOTHING = -0.5
 
@@ -107,11 +108,8 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
     Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the parameters that get gradients.
     """
     for role in log.roles():
-        kl = log.while_learning(role, "approx_kl")
-        if kl is None or len(kl) < 8:
-            continue
-        largest = float(medians(np.abs(kl.values)).max())
-        if largest >= NO_KL or _certain(log, role):
+        kl, largest = log.while_learning(role, "approx_kl"), frozen_at(log, role)
+        if kl is None or largest is None:
             continue
         bad = of_role(log, role).flat or of_role(log, role).little
         rate = log.of(role, "lr")
@@ -128,6 +126,15 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
             first_step=kl.first_step,
             last_step=kl.last_step,
         )
+
+
+def frozen_at(log: Log, role: str) -> float | None:
+    """The largest KL of a role's updates where it is next to nothing; None where the policy moves, or has no doubt left."""
+    kl = log.while_learning(role, "approx_kl")
+    if kl is None or len(kl) < 8 or _certain(log, role):
+        return None
+    largest = float(medians(np.abs(kl.values)).max())
+    return largest if largest < NO_KL else None
 
 
 def _certain(log: Log, role: str) -> bool:

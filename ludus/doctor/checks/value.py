@@ -17,7 +17,8 @@ FAR_BEYOND = 10.0
 GREW = 30.0
 GREW_MUCH = 1000.0
 NORMALISED = 2.0
-"""Growth of the value loss from its lowest. It may grow with the square of the return, so one that also learns is let be."""
+"""Growth of the value loss from its lowest. It may grow with the square of the return, so one that also learns is let be, as long
+as its error is of the size of returns."""
 
 ENOUGH_TO_SETTLE = 20
 MANY_STEPS = 8.0
@@ -186,16 +187,16 @@ def _range(log: Log, role: str, limit: float | None, slack: float) -> tuple[floa
 
 
 def value_loss_grows(log: Log) -> Iterator[Finding]:
-    """The loss of the values has grown manyfold from its lowest, and the return does not explain it.
+    """The loss of the values has grown manyfold from its lowest, and the return does not explain it. While the return is fine, only
+    a thousandfold growth counts, to an error several times as large as any return.
 
     Targets run away from the network that has to follow them: divergence, seen from its error.
 
     As for value_impossible; look at what else changed at the step where the loss began to grow.
     """
     for role in log.roles():
-        judged = of_role(log, role)
-        if judged.learned and not judged.failing:
-            continue
+        judged, limit = of_role(log, role), _largest_return(log, role)
+        fine = judged.learned and not judged.failing
         for key in ("value_loss", "loss", "td_error"):
             curve = log.of(role, key)
             if curve is None or len(curve) < 12 or float(curve.values.min()) < 0:
@@ -203,11 +204,16 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
             grown, onset = _growth(curve)
             if grown < GREW or _harmless(log, key, curve):
                 continue
+            error = _error(key, curve)
+            impossible = grown >= GREW_MUCH and limit is not None and error > BEYOND * max(limit, 1.0)
+            if fine and not impossible:
+                continue
             yield Finding(
                 check="value_loss_grows",
                 severity="critical" if grown >= GREW_MUCH else "warning",
                 cause=f"the {key.replace('_', ' ')} of {role} runs away",
-                evidence=f"{grown:,.0f} times its lowest level, growing since step {onset:,}",
+                evidence=f"{grown:,.0f} times its lowest level, growing since step {onset:,}"
+                + (f"; values are off by {error:.3g}, and the largest return seen is {limit:.4g}" if impossible else ""),
                 confidence=0.7,
                 fix="lower the learning rate to a tenth; normalise returns or scale rewards; slower target updates",
                 overrides={"learn.learning_rate": "*0.1"},
@@ -215,6 +221,12 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
                 last_step=curve.last_step,
             )
             break
+
+
+def _error(key: str, curve: Curve) -> float:
+    """How far values are off at the end: losses are squared errors."""
+    last = float(medians(curve.values)[-1])
+    return last if key == "td_error" else float(np.sqrt(last))
 
 
 def _harmless(log: Log, key: str, curve: Curve) -> bool:
