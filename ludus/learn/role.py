@@ -78,7 +78,6 @@ class Role:
         self.overview = torch.zeros(len(OVERVIEW), device=config.device)
         self.entropy_matters = any(parse(self.config.entropy).values)
         self.decide = compiled(decide, config)
-        self.fixed_shapes = on_gpu or bool(config.train.compile)  # a graph, or kernels that are compiled anew for every shape
         quadrature(self.start.device)  # made before anything is compiled or captured
         encoder = self.policy.strategy
         self.strategy = StrategyMetrics(encoder, config.device) if encoder is not None else None
@@ -147,31 +146,22 @@ class Role:
         seen = self.rollout.stacks(torch.full_like(rows, self.rollout.reward.shape[0] - self.bptt), rows)
         return self.policy.normalised(seen)
 
-    def acting(self) -> slice | Tensor:
-        """Rows that this policy decides for: not those of bots, of frozen opponents and of the dead, where shapes may vary."""
-        every = slice(0, self.rows)
-        if self.fixed_shapes:
-            return every
-        mine = ((self.flat("controller") == 0) & self.flat("alive")).nonzero().squeeze(1)
-        return every if len(mine) in (0, self.rows) else mine
-
     def act(self, t: int) -> None:
         """Observes, remembers, chooses, and writes the action into the batch."""
         r, batch = self.rollout, self.batch
         shape = (batch.num_envs, self.num_agents, -1)
         seen = self.observe(t)
+        mask = None
         if self.space.masked:
             r.mask[t].view(shape).copy_(batch.tensor("action_mask")[:, self.agents])
+            mask = r.mask[t : t + 1]
         if t % self.bptt == 0:
             r.state[t // self.bptt].copy_(self.state)
-        rows = self.acting()
-        mask = r.mask[t : t + 1, rows] if self.space.masked else None
-        theirs = {name: part[:, rows] for name, part in seen.items()}
-        observed = (r.observation[t : t + 1, rows], self.state[rows], r.starts[t : t + 1, rows], mask, theirs)
+        observed = (r.observation[t : t + 1], self.state, r.starts[t : t + 1], mask, seen)
         actions, log_prob, value, state = self.decide(self.policy, *observed)
-        r.log_prob[t, rows], r.value[t, rows] = log_prob[0], value[0]
-        r.raw[t, rows], r.binary[t, rows], r.choices[t, rows] = actions.raw[0], actions.binary[0], actions.choices[0]
-        self.state[rows] = state
+        r.log_prob[t], r.value[t] = log_prob[0], value[0]
+        r.raw[t], r.binary[t], r.choices[t] = actions.raw[0], actions.binary[0], actions.choices[0]
+        self.state.copy_(state)
         if self.space.continuous:
             batch.tensor("continuous")[:, self.agents, : self.space.continuous] = torch.tanh(r.raw[t]).view(shape)
         if self.space.binary:

@@ -41,23 +41,8 @@ def test_learning_recomputes_what_acting_stored(memory):
         data = ppo.chunks(role)
         output = role.policy(data["observation"], data["state"][0], data["starts"])
         actions = Actions(data["raw"], data["binary"], data["choices"])
-        acted = data["valid"]  # nobody decides for the dead
-        assert torch.allclose(output.distribution.log_prob(actions)[acted], data["log_prob"][acted], atol=1e-4)
-        assert torch.allclose(role.policy.real_value(output.value)[acted], data["value"][acted], atol=1e-4)
-
-
-def test_nothing_is_decided_for_bots_and_the_others_learn_as_without_them():
-    ppo = make(rollout=32)
-    ppo.batch.set_controller("runner", "flee", envs=slice(0, 2))
-    ppo.batch.reset()
-    collect(ppo)
-    runners = ppo.roles["runner"]
-    r, count = runners.rollout, 2 * runners.num_agents  # rows of bots, env after env
-    assert not r.valid[:, :count].any() and not r.log_prob[:, :count].any() and not r.raw[:, :count].any()
-    assert bool((r.log_prob[r.valid] != 0).all()) and bool(r.valid[:, count:].any())
-    assert len(runners.acting()) <= runners.rows - count
-    bots = ppo.batch["continuous"][:2, runners.agents]
-    assert bool(bots.any())  # what the bots chose is left alone
+        assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-4)
+        assert torch.allclose(role.policy.real_value(output.value), data["value"], atol=1e-4)
 
 
 def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
@@ -67,11 +52,9 @@ def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
         state = r.state[0]
         for t in range(r.reward.shape[0]):
             if t % role.bptt == 0:
-                alive = r.valid[t]
-                assert torch.allclose(state[alive], r.state[t // role.bptt, alive], atol=1e-5)
+                assert torch.allclose(state, r.state[t // role.bptt], atol=1e-5)
             state = role.policy(r.observation[t : t + 1], state, r.starts[t : t + 1]).state
-        alive = role.flat("alive")  # nobody remembers for the dead
-        assert torch.allclose(state[alive], role.state[alive], atol=1e-5)
+        assert torch.allclose(state, role.state, atol=1e-5)
 
 
 def test_the_memory_is_fresh_exactly_at_episode_starts():
