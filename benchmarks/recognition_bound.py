@@ -3,7 +3,7 @@ foretelling the opponent's keys, without a policy that pulls it elsewhere; then 
 
 python benchmarks/recognition_bound.py [--over 200] [--updates 2500] [--without damage stocks unarmed spear hammer …]
 
---over: as learn.next_keys_over. --without: entries of the opponent (opponent_NAME) that are left out of the history.
+About three minutes on one core. --over: as learn.next_keys_over. --without: entries of the opponent (opponent_NAME) that are left out of the history.
 Prints how often a linear probe names the opponent from one window, how often it names the style of a switcher, and how much
 further the vector moves when the switcher changes its style: as it is, and as the probe's probabilities.
 """
@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=2500)
     parser.add_argument("--without", nargs="*", default=[])
     own = parser.parse_args()
+    torch.set_num_threads(1)  # its matrices are small
     trained = [play(seed, 24, bot, own.without)[0] for seed, bot in ((1, "based"), (2, "aggressive"))]
     measured, every = play(77, 32, "based", own.without)
     seen = look(learn(trained, own.over, own.updates), measured, every)
