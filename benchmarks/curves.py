@@ -1,6 +1,6 @@
 """Do the CPU and the GPU learn alike? The same recipe on both, three seeds each, against agent-steps.
 
-python benchmarks/curves.py run cpu|cuda [--folder runs/curves] [--seeds 3] [-- …]   trains what is not there yet; after --: options of ludus train
+python benchmarks/curves.py run cpu|cuda [--folder runs/curves] [--seeds 3]     trains what is not there yet
 python benchmarks/curves.py table [--folder runs/curves] [--plot FILE.png]      compares what is there
 
 hide_and_seek:original, evaluated every half million agent-steps on held-out terrain. At each point: the mean over seeds with
@@ -20,7 +20,7 @@ METRICS = ("eval/bot:random/catch_rate", "eval/bot:hider/catch_rate")
 STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # 97.5% quantile of t, by seeds
 
 
-def train(folder: Path, device: str, seeds: int, more: list[str]) -> None:
+def train(folder: Path, device: str, seeds: int) -> None:
     for seed in range(seeds):
         run = folder / device / str(seed)
         if run.exists():
@@ -28,7 +28,7 @@ def train(folder: Path, device: str, seeds: int, more: list[str]) -> None:
         options = ["--train.total-agent-steps", str(STEPS), "--eval.every-agent-steps", str(EVERY), "--eval.episodes", "256"]
         command = ["train", "hide_and_seek:original", "--device", device, "--seed", str(seed), "--run", str(run), *options]
         against = ["--eval.against", "bot:random", "bot:hider", "--eval.greedy", "False"]
-        subprocess.run([sys.executable, "-m", "ludus", *command, *against, "--quiet", *more], check=True)
+        subprocess.run([sys.executable, "-m", "ludus", *command, *against, "--quiet"], check=True)
 
 
 def curve(run: Path) -> dict[str, np.ndarray]:
@@ -87,11 +87,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/curves"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--plot", type=Path)
-    given = sys.argv[1:]
-    at = given.index("--") if "--" in given else len(given)
-    own = parser.parse_args(given[:at])
+    own = parser.parse_args()
     if own.what == "run":
-        train(own.folder, own.device, own.seeds, given[at + 1 :])
+        train(own.folder, own.device, own.seeds)
     else:
         table(own.folder, own.plot)
 

@@ -3,8 +3,8 @@ foretelling the opponent's keys, without a policy that pulls it elsewhere; then 
 
 python benchmarks/recognition_bound.py [--over 200] [--updates 2500] [--without damage stocks unarmed spear hammer …]
 
-About three minutes on one core. --over: as learn.next_keys_over. --without: entries of the opponent (opponent_NAME) that are left out of the history.
-Prints how often a linear probe names the opponent from one window, how often it names the style of a switcher, and how much
+About three minutes on one core. --over: as learn.next_keys_over. --without: entries of the opponent (opponent_NAME) that are left
+out of the history. Prints how often a linear probe names the opponent from one window, how often it names the style of a switcher, and how much
 further the vector moves when the switcher changes its style: as it is, and as the probe's probabilities.
 """
 
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ludus.config import StrategyConfig
-from ludus.examine.linear_probe import Probe, fit
-from ludus.examine.strategy import SWITCHER, Seen, distances, probe, switch_steps, worth_a_look
+from ludus.examine.linear_probe import Probe, accuracy, fit
+from ludus.examine.strategy import SWITCHER, Seen, distances, switch_steps, worth_a_look
 from ludus.games import load_game
 from ludus.learn.advantage import mean_ahead
 from ludus.policies.strategy import History, StrategyEncoder
@@ -40,7 +40,7 @@ class Matches:
     opponent: np.ndarray
 
     def windows(self, times: Tensor, rows: Tensor) -> Tensor:
-        back = torch.tensor(list(range((FRAMES - 1) // STRIDE * STRIDE, -1, -STRIDE)))
+        back = torch.tensor(list(History((), FRAMES, STRIDE).steps_back))
         there = (back <= self.age[times, rows].unsqueeze(1)).float().unsqueeze(-1)
         entries = self.seen[times.unsqueeze(1) - back, rows.unsqueeze(1)]
         return torch.cat([entries * there, there], -1)[None, :, :, None]
@@ -125,7 +125,8 @@ def main() -> None:
     seen = look(learn(trained, own.over, own.updates), measured, every)
     names = [name for name in STYLES if name != SWITCHER]
     label = np.array([names.index(name) if name in names else -1 for name in STYLES])[seen.opponent[seen.row]]
-    fits = (label >= 0) & (seen.age % FRAMES == FRAMES - 1) & (seen.row % 2 == 0)
+    use = (label >= 0) & (seen.age % FRAMES == FRAMES - 1)
+    fits, measures = use & (seen.row % 2 == 0), use & (seen.row % 2 == 1)  # every second match
     fitted = fit(seen.vector[fits], label[fits], seen.row[fits], len(names))
     chances = Seen(**{**vars(seen), "vector": np.exp(fitted.log_probabilities(seen.vector))})
     switcher = STYLES.index(SWITCHER)
@@ -135,7 +136,9 @@ def main() -> None:
             {
                 "over": own.over,
                 "without": own.without,
-                "named_from_one_window": probe(seen, FRAMES, STYLES)["one_window"]["mean"],
+                "named_from_one_window": accuracy(fitted, seen.vector[measures], label[measures], seen.row[measures])[
+                    "one_window"
+                ]["mean"],
                 "style_of_switcher_named": named_style(seen, fitted, names, every),
                 **{f"switch_ratio_of_{n}": distances(s, switcher, FRAMES, every, 0)["ratio"]["mean"] for n, s in moves.items()},
             },

@@ -61,8 +61,8 @@ _FOUR_MINUTES = ("--train.total-seconds", "240")  # what each switch is worth sh
 
 
 def _minutes(count: int) -> tuple[str, ...]:
-    """As many agent-steps as hide_and_seek makes in that time on two idle cores (`ludus bench train --recipe hide_and_seek`: 37,000
-    a second), so that runs beside each other give the same."""
+    """As many agent-steps as hide_and_seek makes in that time on two idle cores (`ludus bench train --recipe hide_and_seek`: at least
+    37,000 a second), so that runs beside each other give the same."""
     return ("--train.total-agent-steps", str(count * 60 * 37_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
 
 

@@ -39,11 +39,10 @@ def hide_and_seek() -> Config:
             minibatches=8,
             reward_scale=0.02,
             roles={
-                # its rewards are dense, so many small updates tell enough; without the entropy its turns are almost certain after
-                # half of the budget
+                # its rewards are dense; without the entropy its turns are almost certain after half of the budget
                 "seeker": {"minibatches": 16, "gae_lambda": 0.9, "entropy": "0.008 -> 0"},
                 # its fate is decided within seconds: what a step behind a tree is worth shows at once. With the seeker's rate to
-                # the end, or as many updates, its noise is gone before it has found out about trees
+                # the end its noise is gone before it has found out about trees
                 "hider": {"gamma": 0.98, "learning_rate": "0:1e-3, 0.4:2e-4, 1:5e-5"},
             },
         ),

@@ -7,9 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ludus.doctor.checks.learning import return_flat
+from ludus.doctor.checks.entropy import entropy_collapsed, entropy_stuck
+from ludus.doctor.checks.environment import game_changed
+from ludus.doctor.checks.gradients import gradient_explodes
+from ludus.doctor.checks.learning import evaluation_below_training, return_flat
+from ludus.doctor.checks.value import value_loss_grows
 from ludus.doctor.live import Watcher
 from ludus.doctor.log import Curve, Log, read_log
+from ludus.doctor.names import full_name
 from ludus.doctor.watch import examine
 from ludus.intervals import wilson
 
@@ -317,8 +322,6 @@ def test_a_return_that_falls_with_the_share_of_random_actions_is_no_wrong_sign(e
 
 def log_of(rows=120, **curves):
     """Curves of a log that is not ours, by our short names, over so many rows of 1,000 steps."""
-    from ludus.doctor.names import full_name
-
     steps = np.arange(1, rows + 1) * 1000.0
     named = {full_name(key): np.broadcast_to(np.asarray(values, float), steps.shape) for key, values in curves.items()}
     return Log("here", {name: Curve(name, steps, values) for name, values in named.items()})
@@ -333,8 +336,6 @@ def noisy(values, size=1.0, rows=120):
 )
 def test_evaluations_that_do_not_follow_training(first, last, told):
     """Training rises from -180 to 250. Evaluation stays, follows, is counted in another unit, or begins when all is learnt."""
-    from ludus.doctor.checks.learning import evaluation_below_training
-
     log = log_of(**{"return": noisy(np.linspace(-180, 250, 120), 10.0)})
     log.curves["eval/self/agent/return"] = Curve("e", np.arange(1, 21) * 6000.0, noisy(np.linspace(first, last, 20), 15.0, 20))
     assert [f.severity for f in evaluation_below_training(log)] == (["warning"] if told else [])
@@ -345,8 +346,6 @@ def test_evaluations_that_do_not_follow_training(first, last, told):
 @pytest.mark.parametrize(("last_return", "last_loss", "told"), [(90.0, 1e8, True), (90.0, 1e4, False), (9000.0, 1e6, False)])
 def test_an_error_beyond_all_returns_is_told_though_the_return_rises(last_return, last_loss, told):
     """The loss grows from 1: an error of 10,000 beside returns of 90, one of 100, and one of 1,000 beside returns of 9,000."""
-    from ludus.doctor.checks.value import value_loss_grows
-
     log = log_of(value_loss=np.geomspace(1, last_loss, 120), **{"return": noisy(np.linspace(1, last_return, 120))})
     found = list(value_loss_grows(log))
     assert bool(found) == told and all("largest return seen" in f.evidence for f in found)
@@ -358,8 +357,6 @@ def early_certain(returns):
 
 def test_a_policy_that_is_certain_early_and_earns_hardly_more_since():
     """From -180 to -120 within the first tenth, or from 20 to 500: the second has solved its task."""
-    from ludus.doctor.checks.entropy import entropy_collapsed
-
     rise = np.clip(np.arange(120) / 8, 0, 1)
     (found,) = entropy_collapsed(early_certain(noisy(-180 + 60 * rise, 3.0)))
     assert (found.severity, found.confidence) == ("warning", 0.5)
@@ -369,8 +366,6 @@ def test_a_policy_that_is_certain_early_and_earns_hardly_more_since():
 
 def test_a_task_that_was_solved_long_before_the_policy_was_certain():
     """500 from the first twentieth on, certain after a third: what it earned before that is no measure of random play."""
-    from ludus.doctor.checks.entropy import entropy_collapsed
-
     rows = np.arange(120)
     log = early_certain(noisy(20 + 480 * np.clip(rows / 6, 0, 1), 3.0))
     change(log, "ppo/agent/entropy", np.where(rows < 40, np.linspace(1.38, 0.1, 120), 0.01))
@@ -388,8 +383,6 @@ def test_a_rise_that_broke_off_is_not_called_none():
 
 @pytest.mark.parametrize(("broken", "told"), [(None, True), (60_000, False), (90_000, True)])
 def test_a_network_that_broke_is_no_change_of_the_game(broken, told):
-    from ludus.doctor.checks.environment import game_changed
-
     lengths = np.where(np.arange(120) < 60, 300.0, 9.0)
     log = log_of(length=noisy(lengths, 0.2), **{"return": noisy(lengths, 0.2)})
     log.not_finite = {} if broken is None else {"ppo/agent/grad_norm": broken}
@@ -402,16 +395,12 @@ def test_a_network_that_broke_is_no_change_of_the_game(broken, told):
     ({"approx_kl": 0.01}, "lower the entropy coefficient to 0.01"),
 ])  # fmt: skip
 def test_a_policy_that_stays_random_is_told_what_keeps_it_so(curves, words):
-    from ludus.doctor.checks.entropy import entropy_stuck
-
     (found,) = entropy_stuck(log_of(**{"entropy": 1.386, "return": noisy(20.0), **curves}))
     assert words in found.fix and bool(found.overrides) == ("to 0.01" in words)
 
 
 def test_the_step_at_which_gradients_began_to_grow():
     """1 for half of the run, then up to 100,000: ten times the early level at row 72, which is in the window from row 72 on."""
-    from ludus.doctor.checks.gradients import gradient_explodes
-
     norms = np.concatenate([np.ones(60), np.geomspace(1, 1e5, 60)])
     (found,) = gradient_explodes(log_of(grad_norm=norms))
     assert found.first_step == 73_000
