@@ -66,13 +66,18 @@ def _minutes(count: int) -> tuple[str, ...]:
     return ("--train.total-agent-steps", str(count * 60 * 37_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
 
 
+def _steps(millions: int) -> tuple[str, ...]:
+    """A budget in agent-steps alone, so that runs that share a GPU give what one alone gives."""
+    return ("--train.total-agent-steps", str(millions * 1_000_000), "--train.total-seconds", "7200")
+
+
 _ORIGINAL = (
     Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.85"),
     Evaluation(name="random hiders", metric="catch_rate", against="bot:random", episodes=512, bar=">= 0.97"),
 )
 _MANY_ENVS = (
     "--envs", "32768", "--learn.rollout", "32", "--learn.epochs", "4", "--learn.minibatches", "16", "--league.mix", "self 95, pool 5",
-    "--policy.separate-value", "False", "--train.total-seconds", "120", "--eval.every-seconds", "60",
+    "--policy.separate-value", "False",
 )  # fmt: skip
 
 UNSEEN = ("aggressive", "defensive", "kiter", "parry", "pounce", "switcher")
@@ -266,6 +271,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="The settings of the original that learned: in five minutes they finish few laps",
         tags=("shipped",),
     ),
+    "brawl_strategy_full": Experiment(
+        recipe="brawl_strategy_full",
+        options=("--train.total-seconds", "800"),
+        evaluations=_brawl({"constant": "", "based": ""}, unseen=False),
+        device="cuda",
+        claim="Thirteen minutes of a shared H200 with the full strategy encoder",
+        tags=("shipped", "gpu"),
+    ),
     "brawl_strategy": Experiment(
         recipe="brawl_strategy",
         evaluations=_brawl({"constant": "", "based": ""}, unseen=False),
@@ -301,7 +314,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_gpu": Experiment(
         recipe="hide_and_seek:original",
-        options=("--policy.hidden", "256", "256", *_MANY_ENVS),
+        options=("--policy.hidden", "256", "256", *_MANY_ENVS, "--train.total-seconds", "120", "--eval.every-seconds", "60"),
         evaluations=_ORIGINAL,
         device="cuda",
         claim="Self-play with 32,768 envs, two minutes on an H200, passes the bar of the preset",
@@ -309,10 +322,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_gpu_lstm": Experiment(
         recipe="hide_and_seek:original",
-        options=("--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", *_MANY_ENVS),
+        options=("--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", *_MANY_ENVS, *_steps(400), "--eval.every-seconds", "60"),
         evaluations=_ORIGINAL,
         device="cuda",
-        claim="The same with an LSTM",
+        claim="The same with an LSTM, 400 million agent-steps: about a minute of an H200 alone",
         tags=("gpu",),
     ),
     "arena_small": Experiment(
@@ -408,7 +421,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu": Experiment(
         recipe="mechs",
-        options=("--train.total-seconds", "405", "--eval.every-seconds", "200"),
+        options=(*_steps(600), "--eval.every-agent-steps", "150000000", "--eval.every-seconds", "7200"),
         evaluations=(
             Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),
             *_silenced(128),

@@ -26,6 +26,7 @@ from ludus.league.ratings import Ratings
 from ludus.league.tally import Matches, Tally
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
+from ludus.policies.together import Together
 from ludus.sim.episode import FROZEN
 from ludus.training.evaluate import intervals, measure
 from ludus.training.load import check_same_layout, load_policies
@@ -63,9 +64,15 @@ class League:
             self.players = {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in policies}
 
     def _player(self, slot: int, role: str) -> Player:
-        frozen = copy.deepcopy(self.policies[role]).requires_grad_(False)
+        frozen = copy.deepcopy(self.policies[role]).requires_grad_(False).eval()
         agents = next(s.agents for s in self.batch.layout.seats if s.role == role)
         return Player(frozen, self.batch, agents, frozen=True, envs=self.block(slot))
+
+    def acting(self) -> list[Player]:
+        """Who is to be asked for the actions of snapshots. On a GPU those of all slots together."""
+        if self.config.device == "cpu" or not self.slots:
+            return list(self.players.values())
+        return [Together([self.players[k, role] for k in range(len(self.slots))]) for role in self.policies]
 
     def block(self, slot: int) -> slice:
         return slice(slot * self.block_size, (slot + 1) * self.block_size)

@@ -40,7 +40,8 @@ class LSTM(nn.Module):
         from_input = nn.functional.linear(x_lrf, self.input_weight, self.bias)
         keep = (~starts).to(state.dtype).unsqueeze(-1)
         hidden, cell = state[:, : self.size], state[:, self.size :]
-        outputs, cell = _Recurrence.apply(from_input, self.hidden_weight, hidden, cell, keep)
+        parts = (from_input, self.hidden_weight, hidden, cell, keep)
+        outputs, cell = _Recurrence.apply(*parts) if torch.is_grad_enabled() else run(*parts)[:2]
         return outputs, torch.cat([outputs[-1], cell], -1)
 
 
@@ -53,6 +54,21 @@ def step(pre: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     after = f * cells + i * g
     squashed = after.tanh()
     return torch.cat([inner, g], -1), after, squashed, o * squashed
+
+
+def run(from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """All steps: outputs, the cells after the last one, and what the way back needs (four lists of a tensor per step)."""
+    transposed = weight.t().to(from_input.dtype)
+    before, cells, gates, squashed, outputs = [], [], [], [], []
+    for t in range(len(from_input)):
+        before.append(hidden * keep[t])
+        cells.append(cell * keep[t])
+        pre = torch.addmm(from_input[t], before[t].to(from_input.dtype), transposed)
+        gate, cell, squash, hidden = step(pre, cells[t])
+        gates.append(gate)
+        squashed.append(squash)
+        outputs.append(hidden)
+    return torch.stack(outputs), cell, [*before, *cells, *gates, *squashed]
 
 
 def step_back(
@@ -76,19 +92,10 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any, from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
     ) -> tuple[Tensor, Tensor]:
-        transposed = weight.t().to(from_input.dtype)
-        before, cells, gates, squashed, outputs = [], [], [], [], []
-        for t in range(len(from_input)):
-            before.append(hidden * keep[t])
-            cells.append(cell * keep[t])
-            pre = torch.addmm(from_input[t], before[t].to(from_input.dtype), transposed)
-            gate, cell, squash, hidden = step(pre, cells[t])
-            gates.append(gate)
-            squashed.append(squash)
-            outputs.append(hidden)
-        ctx.save_for_backward(weight, keep, *before, *cells, *gates, *squashed)
+        outputs, cell, kept = run(from_input, weight, hidden, cell, keep)
+        ctx.save_for_backward(weight, keep, *kept)
         ctx.dtype = from_input.dtype
-        return torch.stack(outputs), cell
+        return outputs, cell
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

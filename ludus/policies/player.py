@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ludus.policies.encoders import Frames
+from ludus.policies.heads import Actions
 from ludus.policies.policy import Policy
 from ludus.policies.strategy import HISTORY
 from ludus.sim.episode import FROZEN
@@ -28,6 +29,7 @@ class Player:
         self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
         self.state = policy.initial_state(self.num_envs * self.count)
         self.frames = Frames(policy.seen, self.num_envs * self.count, self.state.device)
+        self.every_row = not frozen or self.state.is_cuda  # or only those that need it; shapes must not vary in a graph
         self.output: Any = None  # of the last decision for all its rows, on the CPU
 
     def mine(self, name: str) -> torch.Tensor:
@@ -42,17 +44,24 @@ class Player:
         starts = self.batch.tensor("resetting")[self.envs].unsqueeze(1).expand(-1, self.count).reshape(1, rows)
         seen = self.frames.push({name: self._newest(name, observation[0]) for name in self.policy.seen}, starts[0])
         acting = self.mine("controller") == FROZEN if self.frozen else None
-        if acting is not None and not observation.is_cuda:  # only the rows that need it; shapes must not vary in a graph
+        if acting is not None and not self.every_row:
             self._act_for(acting.flatten().nonzero().squeeze(1), observation, mask, starts, seen)
             return
-        output = self.policy(observation, self.state, starts, mask, seen)
-        if not observation.is_cuda:  # what a CUDA graph computes is not to be held on to
-            self.output = output
-        self.state.copy_(output.state)
-        for name, values in self._chosen(output):
+        state, actions = self.decide(observation, starts, mask, seen)
+        self.state.copy_(state)
+        for name, values in by_kind(actions):
             target = self.mine(name)[..., : values.shape[-1]]  # other roles may have more such actions
             values = values.view(target.shape).to(target.dtype)
             target.copy_(values if acting is None else torch.where(acting.unsqueeze(-1), values, target))
+
+    def decide(
+        self, observation: torch.Tensor, starts: torch.Tensor, mask: torch.Tensor | None, seen: dict[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, Actions]:
+        """What it remembers after this step [rows, …] and what it does [1, rows, …]."""
+        output = self.policy(observation, self.state, starts, mask, seen)
+        if not observation.is_cuda:  # what a CUDA graph computes is not to be held on to
+            self.output = output
+        return output.state, self._chosen(output)
 
     def thought(self) -> dict[str, np.ndarray]:
         """What it thought in its last decision: `value` [rows], and `chances` [rows, entries]: a mean per number, then a chance
@@ -75,11 +84,15 @@ class Player:
         output = self.policy(observation[:, rows], self.state[rows], starts[:, rows], allowed, theirs)
         self.state[rows] = output.state
         env, agent = rows // self.count, rows % self.count
-        for name, values in self._chosen(output):
+        for name, values in by_kind(self._chosen(output)):
             target = self.mine(name)[..., : values.shape[-1]]
             target[env, agent] = values[0].to(target.dtype)
 
-    def _chosen(self, output: Any) -> list[tuple[str, torch.Tensor]]:
-        actions = output.distribution.greedy() if self.greedy else output.distribution.sample()
-        kinds = (("continuous", actions.continuous), ("binary", actions.binary), ("choices", actions.choices))
-        return [(name, values) for name, values in kinds if values.shape[-1]]
+    def _chosen(self, output: Any) -> Actions:
+        return output.distribution.greedy() if self.greedy else output.distribution.sample()
+
+
+def by_kind(actions: Actions) -> list[tuple[str, torch.Tensor]]:
+    """The kinds of action that there are, by their names in a batch."""
+    kinds = (("continuous", actions.continuous), ("binary", actions.binary), ("choices", actions.choices))
+    return [(name, values) for name, values in kinds if values.shape[-1]]

@@ -75,7 +75,7 @@ class Trainer:
         self.league = League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
         self.stages: Stages | None = None
         if self.league is not None:
-            self.algorithm.opponents = list(self.league.players.values())
+            self.algorithm.opponents = self.league.acting()
             if config.curriculum.stages:
                 self.stages = Stages(config.curriculum.stages, self.league, self.batch)
         self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None

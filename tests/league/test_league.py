@@ -11,6 +11,7 @@ import torch
 import ludus
 from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
 from ludus.errors import LudusError
+from ludus.policies.together import Together
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare
 from tests.league.watching import watch_opponents
@@ -34,6 +35,14 @@ def made(tmp_path, **values) -> Trainer:
 
 def test_real_training_keeps_opponents_within_episodes_and_starts_their_memory_fresh(tmp_path):
     seen = watch_opponents(made(tmp_path), iterations=30)
+    assert seen["swapped"] >= 5 and seen["fresh"] >= 20 and seen["several at once"] >= 5
+
+
+def test_the_same_holds_where_snapshots_act_together_as_on_a_gpu(tmp_path):
+    trainer = made(tmp_path)
+    league = trainer.league
+    trainer.algorithm.opponents = [Together([league.players[k, role] for k in range(4)]) for role in league.policies]
+    seen = watch_opponents(trainer, iterations=30)
     assert seen["swapped"] >= 5 and seen["fresh"] >= 20 and seen["several at once"] >= 5
 
 
