@@ -1,15 +1,17 @@
-"""How well can one history tell an opponent's style at all? The small strategy encoder learns from matches between bots alone, by
-foretelling the opponent's keys, without a policy that pulls it elsewhere; then it is asked what `ludus eval --analyse` asks.
+"""How well can one history tell an opponent's style at all? The small strategy encoder learns from matches between bots alone, without a
+policy that pulls it elsewhere; then it is asked what `ludus eval --analyse` asks.
 
-python benchmarks/recognition_bound.py [--over 200] [--updates 2500] [--without damage stocks unarmed spear hammer …]
+python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] [--updates 4000]
 
-About three minutes on one core. --over: as learn.next_keys_over. --without: entries of the opponent (opponent_NAME) that are left
-out of the history. Prints how often a linear probe names the opponent from one window, how often it names the style of a switcher, and how much
-further the vector moves when the switcher changes its style: as it is, and as the probe's probabilities.
+About five minutes on one core. --learn keys: it foretells the opponent's keys as learn.next_keys does, from the vector of now and the
+observation of up to 64 steps later. next: the keys of the very next step, from the vector alone. styles: it is told the style of every
+window, also that of a switcher, which no training knows: what one history can tell at most. Prints how often a linear probe names the opponent
+from one window, how often it names the style of a switcher, and how much further the vector moves when the switcher changes its style.
 """
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,19 +22,22 @@ from ludus.config import StrategyConfig
 from ludus.examine.linear_probe import Probe, accuracy, fit
 from ludus.examine.strategy import SWITCHER, Seen, distances, switch_steps, worth_a_look
 from ludus.games import load_game
-from ludus.learn.advantage import mean_ahead
+from ludus.learn.next_keys import KeyPredictor
 from ludus.policies.strategy import History, StrategyEncoder
 from ludus.recipes.brawl import STYLES
 from ludus.sim import Batch
 
 FRAMES, STRIDE, STEPS, BATCH = 65, 5, 899, 256
+AHEAD, ASKED = 64, 8  # steps that keys are foretold ahead, and how many of them are asked for at a time
+NAMES = [name for name in STYLES if name != SWITCHER]
 SWITCHED = ("aggressive", "defensive", "kiter")  # the styles of a switcher, in turn
 
 
 @dataclass
 class Matches:
-    """[T, R, …]: what one side saw of the other, the keys that the other pressed, where episodes ended, and their ages."""
+    """[T, R, …]: all that one side observed, what of it is about the other, the keys that the other pressed, where episodes ended, and their ages."""
 
+    observed: Tensor
     seen: Tensor
     keys: Tensor
     ends: Tensor
@@ -46,44 +51,87 @@ class Matches:
         return torch.cat([entries * there, there], -1)[None, :, :, None]
 
 
-def play(seed: int, matches: int, bot: str, without: list[str]) -> tuple[Matches, int]:
+def play(seed: int, matches: int, bot: str) -> tuple[Matches, int]:
     """`bot` against every style, `matches` at a time. Also: steps of a style of the switcher."""
     batch = Batch(load_game("brawl")[0], matches * len(STYLES), seed=seed)
     batch.set_controller("fighter", bot, team=0)
     for i, style in enumerate(STYLES):
         batch.set_controller("fighter", style, slice(i * matches, (i + 1) * matches), 1)
     batch.reset()
-    left_out = {f"opponent_{name}" for name in without}
-    names = [name for name in batch.layout.observation if name.startswith("opponent_")]
-    if unknown := left_out - set(names):
-        raise SystemExit(f"no entry {min(unknown)}: there is {', '.join(names)}")
-    entries = [batch.layout.observation.index(name) for name in names if name not in left_out]
-    kept: dict[str, list[np.ndarray]] = {"seen": [], "keys": [], "ends": [], "age": []}
+    entries = [i for i, name in enumerate(batch.layout.observation) if name.startswith("opponent_")]
+    kept: dict[str, list[np.ndarray]] = {"observed": [], "keys": [], "ends": [], "age": []}
     for _ in range(STEPS):
-        kept["seen"].append(batch.numpy("observation")[:, 0, entries])
+        kept["observed"].append(batch.numpy("observation")[:, 0])
         kept["age"].append(batch.numpy("step"))
         batch.step()
         kept["keys"].append(batch.numpy("binary")[:, 1].astype(np.float32))
         kept["ends"].append(batch.numpy("finished") | batch.numpy("resetting"))
     tensors = {name: torch.from_numpy(np.stack(values)) for name, values in kept.items()}
-    return Matches(**tensors, opponent=np.repeat(np.arange(len(STYLES)), matches)), switch_steps(batch)
+    seen = tensors["observed"][..., entries]
+    return Matches(**tensors, seen=seen, opponent=np.repeat(np.arange(len(STYLES)), matches)), switch_steps(batch)
 
 
-def learn(trained: list[Matches], over: int, updates: int) -> StrategyEncoder:
+Loss = Callable[[Matches, Tensor, Tensor, Tensor], Tensor]
+"""Of the vectors of windows that end at these times in these rows."""
+
+
+def keys_loss(predictor: KeyPredictor) -> Loss:
+    def loss(m: Matches, vector: Tensor, times: Tensor, rows: Tensor) -> Tensor:
+        later = (times.unsqueeze(1) + torch.randint(AHEAD, (len(times), ASKED))).clamp(max=STEPS - 1)
+        rows = rows.unsqueeze(1).expand_as(later)
+        same = (m.age[later, rows] - m.age[times, rows[:, 0]].unsqueeze(1) == later - times.unsqueeze(1)).float()
+        guess = predictor(vector.unsqueeze(1).expand(-1, ASKED, -1), m.observed[later, rows])
+        cost = nn.functional.binary_cross_entropy_with_logits(guess, m.keys[later, rows], reduction="none").mean(-1)
+        return (cost * same).sum() / same.sum()
+
+    return loss
+
+
+def next_loss(head: nn.Linear) -> Loss:
+    return lambda m, vector, times, rows: nn.functional.binary_cross_entropy_with_logits(head(vector), m.keys[times, rows])
+
+
+def styles_loss(head: nn.Linear, every: int) -> Loss:
+    def loss(m: Matches, vector: Tensor, times: Tensor, rows: Tensor) -> Tensor:
+        style, whole = style_of(m.opponent[rows.numpy()], m.age[times, rows].numpy(), every)
+        cost = nn.functional.cross_entropy(head(vector), torch.from_numpy(style), reduction="none")
+        return (cost * torch.from_numpy(whole)).sum() / whole.sum()
+
+    return loss
+
+
+def style_of(opponent: np.ndarray, age: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
+    """The style of windows that end at these ages, and whether they lie wholly in it."""
+    switching = opponent == STYLES.index(SWITCHER)
+    label = np.array([NAMES.index(name) if name in NAMES else 0 for name in STYLES])[opponent]
+    turn = np.array([NAMES.index(name) for name in SWITCHED])[age // every % len(SWITCHED)]
+    return np.where(switching, turn, label), ~switching | (age % every >= FRAMES - 1)
+
+
+def learn(trained: list[Matches], what: str, vector: int, updates: int, every: int) -> StrategyEncoder:
     torch.manual_seed(0)
-    history = History(tuple(range(trained[0].seen.shape[-1])), FRAMES, STRIDE)
-    encoder = StrategyEncoder(history, StrategyConfig(size="small"), 1)
-    head = nn.Linear(encoder.into.in_features, trained[0].keys.shape[-1])
+    observed, keys = trained[0].observed.shape[-1], trained[0].keys.shape[-1]
+    encoder = StrategyEncoder(
+        History(tuple(range(trained[0].seen.shape[-1])), FRAMES, STRIDE), StrategyConfig(size="small", vector=vector), 1
+    )
+    head: nn.Module
+    if what == "keys":
+        head = KeyPredictor(vector + observed, keys)
+        loss = keys_loss(head)
+    elif what == "next":
+        head = nn.Linear(vector, keys)
+        loss = next_loss(head)
+    else:
+        head = nn.Linear(vector, len(NAMES))
+        loss = styles_loss(head, every)
     optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
-    ahead = [mean_ahead(m.keys, m.ends, over) for m in trained]
     for update in range(updates):
         optimizer.param_groups[0]["lr"] = 1e-3 * (1 - update / updates)
-        matches, target = trained[update % len(trained)], ahead[update % len(trained)]
-        times, rows = torch.randint(FRAMES, STEPS, (BATCH,)), torch.randint(matches.seen.shape[1], (BATCH,))
-        vector = encoder.recognise(matches.windows(times, rows)).vector[0]
-        loss = nn.functional.binary_cross_entropy_with_logits(head(vector), target[times, rows])
+        m = trained[update % len(trained)]
+        times, rows = torch.randint(FRAMES, STEPS, (BATCH,)), torch.randint(m.seen.shape[1], (BATCH,))
+        cost = loss(m, encoder.recognise(m.windows(times, rows)).vector[0], times, rows)
         optimizer.zero_grad()
-        loss.backward()
+        cost.backward()
         optimizer.step()
     return encoder
 
@@ -106,45 +154,38 @@ def look(encoder: StrategyEncoder, matches: Matches, every: int) -> Seen:
     return Seen(**parts, attention=np.zeros((1, 1)), opponent=matches.opponent, outcome=np.zeros(len(matches.opponent)))
 
 
-def named_style(seen: Seen, fitted: Probe, names: list[str], every: int) -> float:
+def named_style(seen: Seen, fitted: Probe, every: int) -> float:
     """How often windows that lie within one style of a switcher are named that style."""
-    whole = (seen.opponent[seen.row] == STYLES.index(SWITCHER)) & (seen.age % every >= FRAMES - 1)
-    style = np.array([names.index(name) for name in SWITCHED])[seen.age[whole] // every % len(SWITCHED)]
-    return float((fitted.log_probabilities(seen.vector[whole]).argmax(1) == style).mean())
+    style, whole = style_of(seen.opponent[seen.row], seen.age, every)
+    mine = (seen.opponent[seen.row] == STYLES.index(SWITCHER)) & whole
+    return float((fitted.log_probabilities(seen.vector[mine]).argmax(1) == style[mine]).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--over", type=int, default=200)
-    parser.add_argument("--updates", type=int, default=2500)
-    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--learn", choices=("keys", "next", "styles"), default="keys")
+    parser.add_argument("--vector", type=int, default=16)
+    parser.add_argument("--updates", type=int, default=4000)
     own = parser.parse_args()
     torch.set_num_threads(1)  # its matrices are small
-    trained = [play(seed, 24, bot, own.without)[0] for seed, bot in ((1, "based"), (2, "aggressive"))]
-    measured, every = play(77, 32, "based", own.without)
-    seen = look(learn(trained, own.over, own.updates), measured, every)
-    names = [name for name in STYLES if name != SWITCHER]
-    label = np.array([names.index(name) if name in names else -1 for name in STYLES])[seen.opponent[seen.row]]
-    use = (label >= 0) & (seen.age % FRAMES == FRAMES - 1)
+    trained = [play(seed, 24, bot)[0] for seed, bot in enumerate(("based", "aggressive", "kiter") * 2, 1)]
+    measured, every = play(77, 32, "based")
+    seen = look(learn(trained, own.learn, own.vector, own.updates, every), measured, every)
+    label, _ = style_of(seen.opponent[seen.row], seen.age, every)
+    use = (seen.opponent[seen.row] != STYLES.index(SWITCHER)) & (seen.age % FRAMES == FRAMES - 1)
     fits, measures = use & (seen.row % 2 == 0), use & (seen.row % 2 == 1)  # every second match
-    fitted = fit(seen.vector[fits], label[fits], seen.row[fits], len(names))
-    chances = Seen(**{**vars(seen), "vector": np.exp(fitted.log_probabilities(seen.vector))})
-    switcher = STYLES.index(SWITCHER)
-    moves = {"vector": seen, "probabilities": chances}
-    print(
-        json.dumps(
-            {
-                "over": own.over,
-                "without": own.without,
-                "named_from_one_window": accuracy(fitted, seen.vector[measures], label[measures], seen.row[measures])[
-                    "one_window"
-                ]["mean"],
-                "style_of_switcher_named": named_style(seen, fitted, names, every),
-                **{f"switch_ratio_of_{n}": distances(s, switcher, FRAMES, every, 0)["ratio"]["mean"] for n, s in moves.items()},
-            },
-            indent=2,
-        )
-    )
+    fitted = fit(seen.vector[fits], label[fits], seen.row[fits], len(NAMES))
+    named = accuracy(fitted, seen.vector[measures], label[measures], seen.row[measures])
+    moved = distances(seen, STYLES.index(SWITCHER), FRAMES, every, 0)
+    assert moved is not None
+    found = {
+        **vars(own),
+        "named_from_one_window": named["one_window"]["mean"],
+        "named_from_several_windows": named["several_windows"]["mean"],
+        "style_of_switcher_named": named_style(seen, fitted, every),
+        "switch_ratio": moved["ratio"]["mean"],
+    }
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

@@ -399,7 +399,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_gpu": Experiment(
         recipe="brawl_strategy",
-        options=("--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "0.2", "--curriculum.first-stage", "3", *_GPU),
+        options=(
+            "--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "1", "--policy.strategy.vector", "8",
+            "--curriculum.first-stage", "3", *_GPU,
+        ),
         evaluations=tuple(
             Evaluation(name=name, metric=name, against=_STYLES, episodes=64, options=("--analyse",), bar=bar)
             for name, bar in (

@@ -24,7 +24,7 @@ LEAST: dict[str, float] = {
 }  # fmt: skip
 LEAST_OF_LEARN: dict[str, float] = {
     "rollout": 1, "epochs": 1, "minibatches": 1, "accumulate": 1, "burn_in": 0, "max_grad_norm": 0, "value_clip": 0,
-    "adam_epsilon": 0, "bptt": 1, "value_weight": 0, "auxiliary": 0, "next_keys": 0, "next_keys_over": 1,
+    "adam_epsilon": 0, "bptt": 1, "value_weight": 0, "auxiliary": 0, "next_keys": 0,
 }  # fmt: skip
 ABOVE_ZERO = ("train.total_seconds", "eval.every_seconds", "checkpoint.every_seconds")
 LIMITS_OF_LEARN: dict[str, tuple[float, float]] = {

@@ -54,10 +54,8 @@ class PPOConfig:
     auxiliary: float = 0.0
     """Weight of predicting the next observation from the memory's output (needs memory)."""
     next_keys: float = 0.0
-    """Weight of predicting which keys the opponent presses next from the strategy vector (needs policy.strategy)."""
-    next_keys_over: int = 1
-    """Steps that "next" reaches over: the share of them in which a key is pressed is predicted (1: the very next step). Over many,
-    the situation of now tells little, and how the opponent plays tells much."""
+    """Weight of predicting which keys the opponent presses in a later step of the rollout, from the strategy vector of now and the
+    observation of then (needs policy.strategy)."""
     adam_epsilon: float = 1e-5
     """Epsilon of Adam."""
     accumulate: int = 1

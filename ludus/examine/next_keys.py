@@ -1,7 +1,7 @@
-"""Does a policy that was trained to foretell its opponent's next keys (learn.next_keys) do so in matches it has not seen?
+"""Does a policy that was trained to foretell its opponent's keys (learn.next_keys) do so in matches it has not seen?
 
 Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each key is pressed on the whole,
-and the loss with the strategy vector of a match against another opponent.
+and the loss with the strategy vector of a match against another opponent: what the observation alone tells.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.examine.strategy import SWITCHER, act, another_opponent, seat
+from ludus.learn.next_keys import KeyPredictor
 from ludus.policies.policy import Policy
 from ludus.training import checkpoint
 from ludus.training.run import Run, split_reference
@@ -23,28 +24,30 @@ MATCHES = 8  # at once against each opponent, four on either side
 STEPS = 300
 
 
-def predictors(reference: str) -> dict[str, nn.Linear]:
-    """Role → the layer that reads keys off the strategy vector; empty where the run learned without."""
+def predictors(reference: str) -> dict[str, KeyPredictor]:
+    """Role → what tells keys from the strategy vector and an observation; empty where the run learned without."""
     folder, mark = split_reference(reference)
     run = Run(folder)
     step = checkpoint.find(run, mark)
     tensors = checkpoint.read(run, step, checkpoint.read_manifest(run, step), "policy.safetensors")
-    return {
-        name.split("/")[0]: _linear(weight, tensors[name.removesuffix("weight") + "bias"])
-        for name, weight in tensors.items()
-        if name.endswith(f"/{NAME}/weight")
-    }
+    found: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        role, _, inside = name.partition(f"/{NAME}/")
+        if inside:
+            found.setdefault(role, {})[inside] = tensor
+    return {role: _predictor(weights) for role, weights in found.items()}
 
 
-def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    layer = nn.Linear(weight.shape[1], weight.shape[0])
-    layer.load_state_dict({"weight": weight, "bias": bias})
-    return layer
+def _predictor(weights: dict[str, Tensor]) -> KeyPredictor:
+    first, *_, last = (tensor for name, tensor in sorted(weights.items()) if name.endswith("weight"))
+    out = KeyPredictor(first.shape[1], last.shape[0])
+    out.load_state_dict(weights)
+    return out
 
 
 @torch.no_grad()
 def foretold(
-    make: Any, policy: Policy, predictor: nn.Linear, opponents: Sequence[str], seed: int, steps: int = STEPS
+    make: Any, policy: Policy, predictor: KeyPredictor, opponents: Sequence[str], seed: int, steps: int = STEPS
 ) -> Mapping[str, float]:
     """Nats per key, mean over all steps in which both sides acted. `make(num_envs)` gives a batch on held-out seeds."""
     batch = make(MATCHES * len(opponents))
@@ -58,13 +61,17 @@ def foretold(
     torch.manual_seed(seed)
     for _ in range(steps):
         vectors = [act(player, None).vector[0].float() for player in players]
+        observed = batch.tensor("observation").clone()
         batch.step()
         for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):
+            then = observed[half, first + team, : policy.entries].float()
+            if policy.normalise_observation:
+                then = policy.observation_norm(nn.functional.pad(then, (0, policy.inputs - policy.entries)))[:, : policy.entries]
             counts = batch.tensor("valid")[half, first + team] & batch.tensor("was_alive")[half, first + 1 - team]
-            guesses.append(predictor(vector)[counts])
+            guesses.append(predictor(vector, then)[counts])
             pressed.append(batch.tensor("binary")[half, first + 1 - team][counts].float())
             if others is not None:
-                strange.append(predictor(vector[others[team]])[counts])
+                strange.append(predictor(vector[others[team]], then)[counts])
     keys = torch.cat(pressed)
     out = {"keys_loss": loss(torch.cat(guesses), keys), "keys_guess": guess_loss(keys)}
     return out | ({"keys_loss_shuffled": loss(torch.cat(strange), keys)} if strange else {})

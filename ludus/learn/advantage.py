@@ -34,18 +34,6 @@ def generalised_advantages(
     return out
 
 
-def mean_ahead(x: Tensor, ends: Tensor, over: int) -> Tensor:
-    """Mean of x [T, R, K] over the steps from each one on, within its episode: `ends` [T, R] are last steps. Each further step counts
-    1 - 1/over times as much as the one before it, so that they reach `over` steps ahead on average."""
-    out, further = torch.empty_like(x), 1.0 - 1.0 / over
-    total, weight = torch.zeros_like(x[0]), torch.zeros_like(x[0, :, :1])
-    for t in range(len(x) - 1, -1, -1):
-        following = further * (~ends[t]).unsqueeze(-1)
-        total, weight = x[t] + following * total, 1.0 + following * weight
-        out[t] = total / weight
-    return out
-
-
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
     """The mean over entries where the mask is true; 0 if there are none."""
     weight = mask.to(x.dtype)

@@ -23,8 +23,9 @@ from torch.utils.checkpoint import checkpoint
 
 from ludus.config import Config
 from ludus.learn.actions import action_metrics
-from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, mean_ahead, standardise
+from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.learn.algorithm import Evidence, Learner, Timed
+from ludus.learn.next_keys import later_steps
 from ludus.learn.role import LOSS_SUMS, OVERVIEW, SAMPLE, SUMS, Role
 from ludus.policies.heads import Actions
 from ludus.training.graphs import compiled
@@ -173,7 +174,8 @@ class PPO(Learner):
             role.strategy.look(role.sample())
         self.set_targets(role)
         if role.key_predictor is not None:
-            r.keys_ahead.copy_(mean_ahead(r.opponent_keys.float(), r.terminated | r.truncated, role.config.next_keys_over))
+            later = later_steps(r.terminated | r.truncated, torch.rand_like(r.reward))
+            r.later.copy_(later * role.rows + torch.arange(role.rows, device=later.device))
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valid)
         mean = masked_mean(r.advantage, r.valid)
@@ -290,9 +292,7 @@ class PPO(Learner):
             loss = loss + c.auxiliary * auxiliary
         keys = torch.zeros((), device=loss.device)
         if role.key_predictor is not None and output.vector is not None:
-            guess = role.key_predictor(output.vector.float())
-            pressed = part["keys_ahead"]
-            keys = mean(nn.functional.binary_cross_entropy_with_logits(guess, pressed, reduction="none").mean(-1))
+            keys = self.keys_loss(role, output.vector, part, weight)
             loss = loss + c.next_keys * keys
         with torch.no_grad():
             kl = mean(ratio - 1 - log_ratio)  # unbiased, never negative (Schulman's k3)
@@ -306,6 +306,18 @@ class PPO(Learner):
         same_episode = weight[:-1] * ~part["starts"][1:]
         error = (role.predictor(features[:-1].float()) - following).square().mean(-1)
         return (error * same_episode).sum()
+
+    def keys_loss(self, role: Role, vector: Tensor, part: dict[str, Tensor], weight: Tensor) -> Tensor:
+        """Predict the opponent's keys in a later step, from the vector of now and the observation of then."""
+        assert role.key_predictor is not None
+        r, later = role.rollout, part["later"]
+        observed = r.observation.flatten(0, 1)[later].float()
+        if role.policy.normalise_observation:
+            observed = role.policy.observation_norm(observed)
+        guess = role.key_predictor(vector, observed[..., : role.policy.entries])
+        pressed = r.opponent_keys.flatten(0, 1)[later].float()
+        cost = nn.functional.binary_cross_entropy_with_logits(guess, pressed, reduction="none").mean(-1)
+        return (cost * weight * r.valid.flatten()[later]).sum()
 
     def chunks(self, role: Role) -> dict[str, Tensor]:
         """The rollout as chunks: every tensor [L, C, …], the memory at each chunk's start [1, C, state]."""
@@ -321,7 +333,7 @@ class PPO(Learner):
 
         names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
         names += ["mask"] if role.space.masked else []
-        names += ["keys_ahead"] if role.key_predictor is not None else []
+        names += ["later"] if role.key_predictor is not None else []
         data = {name: cut(getattr(r, name)) for name in names}
         if role.config.burn_in:  # the first steps of a chunk only warm the memory up
             data["valid"] = data["valid"].clone()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ludus.config import Config, PPOConfig
 from ludus.curriculum.schedules import parse
+from ludus.learn.next_keys import KeyPredictor
 from ludus.learn.rollout import RoleRollout
 from ludus.learn.strategy_metrics import StrategyMetrics
 from ludus.policies.heads import Actions, action_space, quadrature
@@ -45,10 +46,10 @@ class Role:
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)
-        self.key_predictor: nn.Linear | None = None
+        self.key_predictor: KeyPredictor | None = None
         if self.config.next_keys and self.policy.strategy is not None:
             vector = self.policy.strategy.into.in_features
-            self.key_predictor = nn.Linear(vector, self.space.binary).to(config.device)
+            self.key_predictor = KeyPredictor(vector + self.policy.entries, self.space.binary).to(config.device)
         of_critic = ("critic.", "value_head.") if self.policy.critic is not None else ()
         actor = [p for n, p in self.policy.named_parameters() if not n.startswith(of_critic)]
         for predictor in filter(None, (self.predictor, self.key_predictor)):

@@ -29,7 +29,7 @@ class RoleRollout:
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
         self.choices = zeros(steps, rows, len(space.choices), dtype=torch.int32)
         self.opponent_keys = zeros(steps, rows, opponent_keys, dtype=torch.int8)
-        self.keys_ahead = zeros(steps, rows, opponent_keys)
+        self.later = zeros(steps if opponent_keys else 0, rows, dtype=torch.int64)  # step · rows + row of what is foretold
         self.log_prob = zeros(steps, rows)
         self.value = zeros(steps + 1, rows)
         self.reward = zeros(steps, rows)

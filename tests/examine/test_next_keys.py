@@ -1,4 +1,4 @@
-"""Predicting the opponent's next keys from the strategy vector: whose keys, which loss, what learns from it."""
+"""Predicting the opponent's keys from the strategy vector and a later observation: whose keys, when, which loss, what learns."""
 
 import contextlib
 import math
@@ -10,6 +10,7 @@ import torch
 from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
 from ludus.errors import LudusError
 from ludus.examine.next_keys import foretold
+from ludus.learn.next_keys import later_steps
 from ludus.learn.ppo import PPO
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
 from ludus.training.start import prepare
@@ -92,15 +93,15 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     ppo = make()
     role = ppo.roles["player"]
     with torch.no_grad():
-        role.key_predictor.weight.zero_()
-        role.key_predictor.bias.zero_()
+        role.key_predictor.layers[-1].weight.zero_()
+        role.key_predictor.layers[-1].bias.zero_()
     role.optimizer.param_groups[0]["lr"] = 0.0
     role.config = replace(role.config, learning_rate=1e-9)
     assert learn(ppo)["ppo/player/next_keys_loss"] == pytest.approx(math.log(2), abs=1e-5)
     role.config = replace(role.config, learning_rate=1e-2)
     first = learn(ppo)["ppo/player/next_keys_loss"]
     encoder = role.policy.strategy
-    assert role.key_predictor.weight.grad.any() and encoder.embed.weight.grad.any()
+    assert role.key_predictor.layers[0].weight.grad.any() and encoder.embed.weight.grad.any()
     for _ in range(40):
         last = learn(ppo)["ppo/player/next_keys_loss"]
     assert first > 0.5 and last < 0.1
@@ -117,17 +118,28 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     assert told["keys_loss_shuffled"] > 0.2 and told["keys_loss_shuffled"] != told["keys_loss"]
 
 
-def test_over_many_steps_the_share_of_them_is_predicted():
-    ppo = make(next_keys_over=100)
-    learn(ppo)
-    r = ppo.roles["player"].rollout
-    share = r.keys_ahead.view(12, 8, 2, 2)[:, :, 0, 0]  # of 'up' by the bot, in the rest of the episode
-    first = r.starts[:12].view(12, 8, 2)[..., 0]
-    assert int(first.sum()) > 4
-    for t, env in first.nonzero().tolist():
-        left = min(9, 12 - t)  # steps until the episode or the rollout ends; every odd one has the key
-        assert float(share[t, env]) == pytest.approx((left + 1) // 2 / left, abs=0.02)
-    assert torch.equal(r.keys_ahead[11], r.opponent_keys[11].float())
+def test_a_later_step_is_one_of_the_same_episode_by_hand():
+    """Six steps of two rows. The first row's episode ends with its third step, the second row's with its last but one."""
+    ends = torch.zeros(6, 2, dtype=torch.bool)
+    ends[2, 0] = ends[4, 1] = True
+    assert later_steps(ends, torch.zeros(6, 2)).tolist() == [[t, t] for t in range(6)]
+    assert later_steps(ends, torch.full((6, 2), 0.999)).tolist() == [[2, 4], [2, 4], [2, 4], [5, 4], [5, 4], [5, 5]]
+    assert later_steps(ends, torch.full((6, 2), 0.5)).tolist() == [[1, 2], [2, 3], [2, 3], [4, 4], [5, 4], [5, 5]]
+
+
+def test_in_training_every_later_step_of_the_episode_is_asked_for():
+    ppo = make()
+    r, ahead = ppo.roles["player"].rollout, set()
+    for _ in range(20):
+        learn(ppo)
+        steps, rows = r.reward.shape
+        times, of = r.later // rows, r.later % rows
+        assert torch.equal(of, torch.arange(rows).expand(steps, -1))
+        for t, row in r.valid.nonzero().tolist():
+            later = int(times[t, row])
+            assert t <= later < steps and not r.starts[t + 1 : later + 1, row].any()
+            ahead.add(later - t)
+    assert ahead == set(range(9))  # an episode has nine steps
 
 
 def test_it_is_off_unless_asked_for():
@@ -150,5 +162,3 @@ def test_where_it_cannot_work_it_is_refused(monkeypatch):
         prepare(replace(wrong, game="pursuit", envs=8))
     with pytest.raises(LudusError, match=r"learn\.next_keys=-1 cannot work: use 0 or more"):
         prepare(config(-1))
-    with pytest.raises(LudusError, match=r"learn\.next_keys_over=0 cannot work: use 1 or more"):
-        prepare(config(0.5, next_keys_over=0))

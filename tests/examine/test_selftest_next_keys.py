@@ -5,7 +5,7 @@ import pytest
 from ludus.examine.selftest import core
 from tests.examine.faults import PPO, ROLE, Fault, plant
 
-SEE, LOSS = ROLE + "see", PPO + "PPO.loss_terms"
+SEE, TERMS, LOSS, PREPARE = ROLE + "see", PPO + "PPO.loss_terms", PPO + "PPO.keys_loss", PPO + "PPO.prepare"
 FAULTS = {
     "own keys instead of the opponent's": (Fault(SEE, ".flip(1)", ""), "stores_the_keys_that_the_opponent_pressed"),
     "guesses and keys swapped": (
@@ -13,12 +13,24 @@ FAULTS = {
         "a_wrong_guess_costs_its_cross_entropy",
     ),
     "the encoder learns nothing": (
-        Fault(LOSS, "role.key_predictor(output.vector.float())", "role.key_predictor(output.vector.float().detach())"),
+        Fault(LOSS, "role.key_predictor(vector,", "role.key_predictor(vector.detach(),"),
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "the weight is ignored": (
-        Fault(LOSS, "loss + c.next_keys * keys", "loss + keys"),
+        Fault(TERMS, "loss + c.next_keys * keys", "loss + keys"),
         "encoder_and_predictor_learn_from_the_keys",
+    ),
+    "keys of another episode": (
+        Fault(PREPARE, "later_steps(r.terminated | r.truncated,", "later_steps(torch.zeros_like(r.terminated),"),
+        "asks_for_later_steps_of_the_same_episode",
+    ),
+    "always the same step": (
+        Fault(PREPARE, "torch.rand_like(r.reward)", "torch.zeros_like(r.reward)"),
+        "asks_for_later_steps_of_the_same_episode",
+    ),
+    "the observation of now": (
+        Fault(LOSS, "observed = r.observation.flatten(0, 1)[later].float()", 'observed = part["observation"].float()'),
+        "a_wrong_guess_costs_its_cross_entropy",
     ),
 }
 

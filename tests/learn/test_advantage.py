@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, mean_ahead, standardise
+from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 
 
 def gae(reward, value, terminated=None, truncated=None, idle=None, gamma=0.9, lam=0.5):
@@ -70,15 +70,6 @@ def test_an_idle_row_is_worth_what_follows_it():
     # row 2: 3 + 0.9·8 − 4 = 6.2         row 1 idle: worth 2 + 0.9·4 = 5.6, advantage 0 + 0.45·6.2 = 2.79
     # row 0: 1 + 0.9·5.6 − 5 + 0.45·2.79 = 2.2955
     assert gae([1.0, 2.0, 3.0], [5.0, 999.0, 4.0, 8.0], idle=[1]) == pytest.approx([2.2955, 2.79, 6.2])
-
-
-def test_a_mean_ahead_by_hand():
-    """Two episodes, of steps 0 to 2 and 3 to 4; with `over` 2 every further step counts half as much."""
-    x = torch.tensor([1.0, 0.0, 4.0, 2.0, 8.0]).view(5, 1, 1)
-    ends = torch.tensor([False, False, True, False, False]).view(5, 1)
-    found = mean_ahead(x, ends, 2).flatten()
-    assert found.tolist() == pytest.approx([(1 + 0 / 2 + 4 / 4) / 1.75, (0 + 4 / 2) / 1.5, 4.0, (2 + 8 / 2) / 1.5, 8.0])
-    assert torch.equal(mean_ahead(x, ends, 1), x)
 
 
 def test_masked_mean_divides_by_the_number_of_valid_entries():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,6 +29,8 @@ LESS_RANDOM = 0.1
 """Share of actions: exploration that falls by less changes nothing, and within this of its end it has ended."""
 STILL_EXPLORING = 0.5
 """Share of rows: with more of them, the log says more about exploration than about what was learnt."""
+ROUNDS = 4
+"""Episodes of every env: of the first ones those that end early are counted first, and they go otherwise than the rest."""
 SWINGS = 4
 """Falls by half of the range, each made good again: fewer happen to healthy runs."""
 
@@ -220,7 +223,7 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
             continue
         step = int(held_out.steps[-1])
         here = int(np.searchsorted(low.steps, step, side="right")) - 1
-        if here < 0 or float(high.values[-1]) >= float(low.values[here]):
+        if here < 0 or float(high.values[-1]) >= float(low.values[here]) or _rounds(log, step) < ROUNDS:
             continue
         yield Finding(
             check="learned_by_heart",
@@ -232,6 +235,15 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
             first_step=step,
             last_step=step,
         )
+
+
+def _rounds(log: Log, step: int) -> float:
+    """Episodes that an env has finished by then, on average; without end where the log does not tell."""
+    episodes, envs = log.get("progress/episodes"), log.config.get("envs")
+    if episodes is None or not envs:
+        return math.inf
+    here = int(np.searchsorted(episodes.steps, step, side="right")) - 1
+    return float(episodes.values[here]) / envs if here >= 0 else 0.0
 
 
 def evaluation_below_training(log: Log) -> Iterator[Finding]:

@@ -19,6 +19,8 @@ NO_CHANGE = 0.01
 """Of the same yardstick, when something is taken away."""
 KNOWS_KEYS = 0.95
 """Of what it costs to know only how often each key is pressed."""
+TELLS_STYLE = 0.98
+"""Of what it costs with the strategy vector of a match against another opponent."""
 
 
 def memory_unused(log: Log) -> Iterator[Finding]:
@@ -165,12 +167,12 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
 
 
 def keys_not_foretold(log: Log) -> Iterator[Finding]:
-    """The strategy vector was to foretell the opponent's next keys (learn.next_keys), and in matches it was not trained on it
-    does no better than how often each key is pressed on the whole. Where it does better that is only noted. Seen only after
-    `ludus doctor run RUN --examine`.
+    """The strategy vector was to foretell the opponent's keys (learn.next_keys), together with what is observed when they are
+    pressed, and in matches it was not trained on it does no better than how often each key is pressed on the whole, or than the vector of a match
+    against another opponent. Where it does better that is only noted. Seen only after `ludus doctor run RUN --examine`.
 
-    The history holds nothing that tells the next keys (entries, length), the loss is drowned by the policy's own, or opponents
-    press keys at random.
+    The history holds nothing that tells how the opponent plays (entries, length), the loss is drowned by the policy's own, or
+    opponents press keys at random.
 
     Put what shows the opponent's keys into the history's entries, raise learn.next_keys, train for longer.
     """
@@ -179,11 +181,11 @@ def keys_not_foretold(log: Log) -> Iterator[Finding]:
         own, guess, shuffled = (float(c.values[-1]) if c is not None else None for c in found)
         if own is None or guess is None:
             continue
-        blind = own >= KNOWS_KEYS * guess
+        blind = own >= KNOWS_KEYS * guess or (shuffled is not None and own >= TELLS_STYLE * shuffled)
         yield Finding(
             check="keys_not_foretold",
             severity="warning" if blind else "info",
-            cause=f"the strategy vector of {role} {'does not foretell' if blind else 'foretells'} its opponent's next keys",
+            cause=f"the strategy vector of {role} {'does not foretell' if blind else 'foretells'} its opponent's keys",
             evidence=f"{own:.3g} nats a key; how often each is pressed costs {guess:.3g}"
             + (f"; the vector of another match {shuffled:.3g}" if shuffled is not None else ""),
             confidence=0.8,

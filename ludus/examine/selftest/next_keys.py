@@ -1,4 +1,5 @@
-"""Foretelling the opponent's next keys from the strategy vector (learn.next_keys), beside answers worked out from the rows.
+"""Foretelling the opponent's keys from the strategy vector and a later observation (learn.next_keys), beside answers worked out
+from the rows.
 
 Axes: T steps, R rows (env × side), K keys, F tokens of a history.
 """
@@ -32,6 +33,7 @@ class KeyLesson:
     observation: Tensor  # [T + 1, R, entries]
     valid: Tensor  # [T, R]
     starts: Tensor  # [T, R]
+    later: Tensor | None  # [T, R]: the step whose keys are foretold
     encoder: Any  # as it was before the update
     predictor: Any
     metrics: dict[str, float]
@@ -72,8 +74,9 @@ def _teach(s: Session, weight: float) -> KeyLesson:
     if role.key_predictor is not None:
         named |= {f"key_predictor.{n}": p for n, p in role.key_predictor.named_parameters()}
     gradients = {n: p.grad.detach().cpu().clone() for n, p in named.items() if p.grad is not None}
+    later = (r.later // role.rows).cpu().clone() if role.key_predictor is not None else None
     return KeyLesson(
-        rows["opponent_keys"], rows["observation"][..., :3].float(), rows["valid"], rows["starts"][:ROLLOUT], before[0].cpu(),
+        rows["opponent_keys"], rows["observation"][..., :3].float(), rows["valid"], rows["starts"][:ROLLOUT], later, before[0].cpu(),
         before[1].cpu() if before[1] is not None else None, metrics, gradients,
     )  # fmt: skip
 
@@ -95,11 +98,14 @@ def windows(mine: KeyLesson) -> Tensor:
 
 
 def costs(mine: KeyLesson, vector: Tensor) -> Tensor:
-    """Cross-entropy of a guess, −y log p − (1 − y) log(1 − p), mean over keys and over rows that count."""
-    guess = vector @ mine.predictor.weight.T + mine.predictor.bias
-    pressed = mine.observation[1:, :, KEYS]
+    """Cross-entropy of a guess, −y log p − (1 − y) log(1 − p), mean over keys; the mean over rows that count, where a later step that
+    does not count costs nothing."""
+    assert mine.later is not None
+    rows = torch.arange(mine.valid.shape[1]).expand_as(mine.later)
+    guess = mine.predictor(vector, mine.observation[mine.later, rows])
+    pressed = mine.observation[mine.later + 1, rows][..., KEYS]
     cost = -(pressed * torch.sigmoid(guess).log() + (1 - pressed) * torch.sigmoid(-guess).log()).mean(-1)
-    return cost[mine.valid].mean()
+    return (cost * mine.valid[mine.later, rows])[mine.valid].mean()
 
 
 @part("opponent's keys", PPO)
@@ -111,8 +117,23 @@ def stores_the_keys_that_the_opponent_pressed(s: Session) -> None:
 
 
 @part("opponent's keys", PPO)
+def asks_for_later_steps_of_the_same_episode(s: Session) -> None:
+    """For every row that counts a step is drawn from those that follow in its episode, near ones and far ones."""
+    mine = lesson(s)
+    assert mine.later is not None
+    ahead = set()
+    for t, row in mine.valid.nonzero().tolist():
+        later = int(mine.later[t, row])
+        holds(f"step {later} is asked for in step {t}", later >= t)
+        holds("a step of another episode is asked for", not mine.starts[t + 1 : later + 1, row].any())
+        ahead.add(later - t)
+    holds(f"only steps {sorted(ahead)} ahead are asked for", len(ahead) > 2)
+
+
+@part("opponent's keys", PPO)
 def a_wrong_guess_costs_its_cross_entropy(s: Session) -> None:
-    """The loss of the guesses is their cross-entropy, over rows that count, from the strategy vector of the newest steps."""
+    """The loss of the guesses is their cross-entropy, over rows that count, from the strategy vector of the newest steps and the
+    observation of the step that is asked for."""
     mine = lesson(s)
     with torch.no_grad():
         expected = costs(mine, mine.encoder.recognise(windows(mine)).vector)
@@ -127,8 +148,8 @@ def encoder_and_predictor_learn_from_the_keys(s: Session) -> None:
     named = dict(mine.encoder.named_parameters())
     names = ["embed.weight", "refine.0.weight"]
     loss = WEIGHT * costs(mine, mine.encoder.recognise(windows(mine)).vector)
-    expected = torch.autograd.grad(loss, [mine.predictor.weight, *(named[n] for n in names)])
-    close("gradient of the key predictor", mine.gradients["key_predictor.weight"], expected[0], 1e-3)
+    expected = torch.autograd.grad(loss, [mine.predictor.layers[0].weight, *(named[n] for n in names)])
+    close("gradient of the key predictor", mine.gradients["key_predictor.layers.0.weight"], expected[0], 1e-3)
     for n, wanted in zip(names, expected[1:], strict=True):
         more = mine.gradients[ENCODER + n] - without.gradients[ENCODER + n]
         scale = wanted.abs().max().clamp(min=1e-9)
@@ -137,6 +158,7 @@ def encoder_and_predictor_learn_from_the_keys(s: Session) -> None:
 
 CHECKS = (
     stores_the_keys_that_the_opponent_pressed,
+    asks_for_later_steps_of_the_same_episode,
     a_wrong_guess_costs_its_cross_entropy,
     encoder_and_predictor_learn_from_the_keys,
 )
