@@ -5,7 +5,7 @@ python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] 
 
 About five minutes on one core. --learn keys: it foretells the opponent's keys as learn.next_keys does, from the vector of now and the
 observation of up to 64 steps later. next: the keys of the very next step, from the vector alone. styles: it is told the style of every
-window, also that of a switcher, which no training knows: what one history can tell at most. Prints how often a linear probe names the opponent
+window, also that of a switcher, which no training knows: how well windows can be named at most. Prints how often a linear probe names the opponent
 from one window, how often it names the style of a switcher, and how much further the vector moves when the switcher changes its style.
 """
 

@@ -325,7 +325,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         options=("--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", *_MANY_ENVS, *_steps(400), "--eval.every-seconds", "60"),
         evaluations=_ORIGINAL,
         device="cuda",
-        claim="The same with an LSTM, 400 million agent-steps: about a minute of an H200 alone",
+        claim="The same with an LSTM, 400 million agent-steps",
         tags=("gpu",),
     ),
     "arena_small": Experiment(
@@ -430,7 +430,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             *_silenced(128),
         ),
         device="cuda",
-        claim="Ten against ten on held-out maps after seven minutes on an H200",
+        claim="Ten against ten on held-out maps after 600 million agent-steps on an H200",
         tags=("gpu",),
     ),
 }  # fmt: skip

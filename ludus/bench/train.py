@@ -22,8 +22,10 @@ from ludus.bench.bare_rainbow import BareRainbow
 from ludus.config import Config
 from ludus.learn.ppo import PPO
 from ludus.learn.rainbow import Rainbow
-from ludus.policies.encoders import shaped, steps_back, stored_as
+from ludus.policies.encoders import CELL, FEATURE, shaped, steps_back, stored_as
 from ludus.policies.policy import Policy
+from ludus.sim.game import Tokens
+from ludus.sim.layout import Seen
 from ludus.training.graphs import compiled
 from ludus.training.loop import Trainer
 from ludus.training.start import create
@@ -156,14 +158,16 @@ class _BareRole:
         self.forward = self._forward
 
     def _bytes(self, parts: Any, steps: int, rows: int) -> dict[str, torch.Tensor]:
-        """Pictures, tokens and histories of ones: what they show does not change what they cost."""
-        device = self.acting.device
-        return {
-            n: shaped(
-                torch.ones(steps, rows, len(steps_back(p)), p.height, p.width, dtype=stored_as(p, device), device=device), p
-            )
-            for n, p in parts.items()
-        }
+        """Pictures and histories of ones: what they show does not change what they cost. Tokens are spread over the cells, as
+        real ones are: at one place they would wait for each other."""
+        device, out = self.acting.device, {}
+        for name, p in parts.items():
+            x = torch.ones(steps, rows, len(steps_back(p)), p.height, p.width, dtype=stored_as(p, device), device=device)
+            if isinstance(p, Seen) and isinstance(p.kind, Tokens):
+                x[..., CELL].random_(p.kind.cells)
+                x[..., FEATURE].random_(p.kind.features)
+            out[name] = shaped(x, p)
+        return out
 
     def run(self, precision: Any) -> None:
         state, starts = (

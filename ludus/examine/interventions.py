@@ -118,7 +118,7 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             values = measure(make, playing, against, episodes, config.eval.seed + 1)
             told = intervals(values, first.game.goal_metrics)
             line |= _told(role, kind, touched, told, main_goal(first, role), alone=len(policies) == 1)
-    for role, predictor in predictors(reference).items():
+    for role, predictor in predictors(reference, first.layout.observation).items():
         keys = foretold(make, policies[role], predictor, bots_of(first), config.eval.seed + 1)
         line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
     with open(run.path / FILE, "a") as file:

@@ -1,7 +1,7 @@
 """Does a policy that was trained to foretell its opponent's keys (learn.next_keys) do so in matches it has not seen?
 
 Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each key is pressed on the whole,
-and the loss with the strategy vector of a match against another opponent: what the observation alone tells.
+and the loss with the strategy vector of a match against another opponent.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ MATCHES = 8  # at once against each opponent, four on either side
 STEPS = 300
 
 
-def predictors(reference: str) -> dict[str, KeyPredictor]:
-    """Role → what tells keys from the strategy vector and an observation; empty where the run learned without."""
+def predictors(reference: str, observation: Sequence[str]) -> dict[str, KeyPredictor]:
+    """Role → what tells keys from the strategy vector and an observation; empty where the run learned without, with other
+    observations than these, or before they were read."""
     folder, mark = split_reference(reference)
     run = Run(folder)
     step = checkpoint.find(run, mark)
-    tensors = checkpoint.read(run, step, checkpoint.read_manifest(run, step), "policy.safetensors")
+    manifest = checkpoint.read_manifest(run, step)
+    if list(manifest["layout"]["observation"]) != list(observation):
+        return {}
+    tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
     found: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         role, _, inside = name.partition(f"/{NAME}/")
-        if inside:
+        if inside.startswith("layers."):
             found.setdefault(role, {})[inside] = tensor
     return {role: _predictor(weights) for role, weights in found.items()}
 

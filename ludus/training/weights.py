@@ -62,11 +62,17 @@ def load_policies(
                     f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the same policy settings"
                 )
         policy.load_state_dict({**wanted, **mine})
-    if not modules:
-        for name, module in beside.items():
+    if not modules and list(manifest["layout"]["observation"]) == list(layout.describe()["observation"]):
+        for name, module in beside.items():  # they read or foretell entries by their places: in another order they start anew
             theirs = checkpoint.split(tensors, name)
+            if theirs and shapes(theirs) != shapes(module.state_dict()):
+                raise LudusError(f"{where}: {name} was made with other settings or by an older version: train anew")
             if theirs:
                 module.load_state_dict(theirs)
+
+
+def shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
 def load_carried(algorithm: Algorithm, state: Mapping[str, torch.Tensor]) -> None:

@@ -10,7 +10,8 @@ import pytest
 from ludus.doctor.checks.entropy import entropy_collapsed, entropy_stuck
 from ludus.doctor.checks.environment import game_changed
 from ludus.doctor.checks.gradients import gradient_explodes
-from ludus.doctor.checks.learning import evaluation_below_training, return_flat
+from ludus.doctor.checks.learning import evaluation_below_training, learned_by_heart, return_flat
+from ludus.doctor.checks.memory import keys_not_foretold
 from ludus.doctor.checks.value import value_loss_grows
 from ludus.doctor.live import Watcher
 from ludus.doctor.log import Curve, Log, read_log
@@ -404,3 +405,34 @@ def test_the_step_at_which_gradients_began_to_grow():
     norms = np.concatenate([np.ones(60), np.geomspace(1, 1e5, 60)])
     (found,) = gradient_explodes(log_of(grad_norm=norms))
     assert found.first_step == 73_000
+
+
+@pytest.mark.parametrize(
+    ("own", "guess", "shuffled", "severity"),
+    [(0.21, 0.21, None, "warning"), (0.18, 0.21, 0.18, "warning"), (0.18, 0.21, 0.23, "info"), (0.18, 0.21, None, "info")],
+)
+def test_keys_must_be_foretold_better_than_by_a_guess_and_than_by_the_vector_of_another_match(own, guess, shuffled, severity):
+    values = {"keys_loss": own, "keys_guess": guess, "keys_loss_shuffled": shuffled}
+    names = {f"intervention/fighter/none/{n}": v for n, v in values.items() if v is not None}
+    names["episode/fighter/return"] = 1.0
+    log = Log("here", {n: Curve(n, np.array([1000]), np.array([v])) for n, v in names.items()})
+    assert [(f.check, f.severity) for f in keys_not_foretold(log)] == [("keys_not_foretold", severity)]
+
+
+def test_levels_known_by_heart_are_not_told_before_every_env_has_played_some():
+    steps = np.array([1000, 2000])
+    names = {
+        "league/bot:b/win_rate": 0.5,
+        "league/bot:b/win_rate_low": 0.4,
+        "eval/bot:b/win_rate": 0.2,
+        "eval/bot:b/win_rate_high": 0.3,
+    }
+
+    def told(episodes: float) -> list[str]:
+        values = {**{n: np.full(2, v) for n, v in names.items()}, "progress/episodes": np.array([0.0, episodes])}
+        return [
+            f.check
+            for f in learned_by_heart(Log("here", {n: Curve(n, steps, v) for n, v in values.items()}, config={"envs": 10}))
+        ]
+
+    assert told(39.0) == [] and told(40.0) == ["learned_by_heart"]

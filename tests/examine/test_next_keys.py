@@ -1,6 +1,7 @@
 """Predicting the opponent's keys from the strategy vector and a later observation: whose keys, when, which loss, what learns."""
 
 import contextlib
+import copy
 import math
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from ludus.learn.next_keys import later_steps
 from ludus.learn.ppo import PPO
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
 from ludus.training.start import prepare
+from ludus.training.weights import load_policies, tensors_of
 
 
 @phase(writes="terminated")
@@ -46,11 +48,18 @@ def alternate(env, agent, step, action_up, action_down):
     action_down[env, agent] = 0
 
 
+@phase(lanes="agents", writes=("action_up", "action_down"))
+def steady(env, agent, action_up, action_down):
+    """Up in every step, down never."""
+    action_up[env, agent] = 1
+    action_down[env, agent] = 0
+
+
 GAME = Game(
     name="keys", summary="two press keys", roles=[Role("player", teams=2)], state=dict(up=i32("agents")),
     params=dict(max_steps=Param(9, 2, 100)), observation=["opponent_up", "odd"], action=dict(up=Binary(), down=Binary()),
     rewards=dict(none=Term("goal", 1.0, most=1)), goal_metrics=dict(ups=Goal()), step=[tick, count, look], reset=[release, look],
-    bots=dict(player=[alternate]),
+    bots=dict(player=[alternate, steady]),
 )  # fmt: skip
 NAME = "tests.examine.test_next_keys:GAME"
 STRATEGY = StrategyConfig(size="small", history=4, stride=1, layers=1, heads=1, width=8, vector=6)
@@ -63,10 +72,11 @@ def config(next_keys, strategy=STRATEGY, **learn):
     )  # fmt: skip
 
 
-def make(next_keys=1.0, **learn):
+def make(next_keys=1.0, bots=("alternate",), **learn):
     torch.manual_seed(0)
     batch = Batch(GAME, 8, jit=False)
-    batch.set_controller("player", "alternate", team=1)
+    for i, bot in enumerate(bots):
+        batch.set_controller("player", bot, slice(8 * i // len(bots), 8 * (i + 1) // len(bots)), 1)
     batch.reset()
     return PPO(batch, resolve(config(next_keys, **learn)))
 
@@ -90,7 +100,8 @@ def test_what_is_predicted_are_the_keys_that_the_other_side_pressed():
 
 
 def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
-    ppo = make()
+    """After a press in an even step nothing but the history tells who presses next: the one who alternates does not."""
+    ppo = make(bots=("alternate", "steady"))
     role = ppo.roles["player"]
     with torch.no_grad():
         role.key_predictor.layers[-1].weight.zero_()
@@ -100,11 +111,9 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     assert learn(ppo)["ppo/player/next_keys_loss"] == pytest.approx(math.log(2), abs=1e-5)
     role.config = replace(role.config, learning_rate=1e-2)
     first = learn(ppo)["ppo/player/next_keys_loss"]
-    encoder = role.policy.strategy
-    assert role.key_predictor.layers[0].weight.grad.any() and encoder.embed.weight.grad.any()
-    for _ in range(40):
+    for _ in range(80):
         last = learn(ppo)["ppo/player/next_keys_loss"]
-    assert first > 0.5 and last < 0.1
+    assert first > 0.5 and last < 0.07  # without the vector half of the presses are open: 0.17
 
     def held_out(num_envs):
         return Batch(GAME, num_envs, seed=9, jit=False)
@@ -114,8 +123,30 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     share = 4 / 9
     assert told["keys_guess"] == pytest.approx(-(share * math.log(share) + (1 - share) * math.log(1 - share)) / 2, abs=0.01)
     assert told["keys_loss"] < 0.1 and "keys_loss_shuffled" not in told
-    told = foretold(held_out, role.policy, role.key_predictor, ["alternate", "random"], seed=0, steps=20)
-    assert told["keys_loss_shuffled"] > 0.2 and told["keys_loss_shuffled"] != told["keys_loss"]
+    told = foretold(held_out, role.policy, role.key_predictor, ["alternate", "steady"], seed=0, steps=20)
+    assert told["keys_loss"] < 0.1 and told["keys_loss_shuffled"] > 5 * told["keys_loss"]
+
+
+def test_what_is_beside_the_policy_is_never_read_in_another_order():
+    """The predictor reads observations by place: with another order it starts anew; an older one is refused."""
+    trained, fresh = make(), make()
+    tensors, names = tensors_of(trained)["policy"], list(GAME.observation)
+    saved = {**trained.batch.layout.describe(), "observation": names[::-1]}
+    before = copy.deepcopy(fresh.roles["player"].key_predictor.state_dict())
+    for tensor in before.values():
+        assert tensor.any()
+    with torch.no_grad():
+        for tensor in tensors.values():
+            tensor += 1.0
+    load_policies(fresh, fresh.batch.layout, tensors, {"layout": saved}, "run")
+    assert all(torch.equal(t, before[n]) for n, t in fresh.roles["player"].key_predictor.state_dict().items())
+    load_policies(fresh, fresh.batch.layout, tensors, {"layout": fresh.batch.layout.describe()}, "run")
+    assert all(
+        torch.equal(t, tensors[f"player/key_predictor/{n}"]) for n, t in fresh.roles["player"].key_predictor.state_dict().items()
+    )
+    older = {n: t for n, t in tensors.items() if "key_predictor" not in n} | {"player/key_predictor/weight": torch.ones(2, 6)}
+    with pytest.raises(LudusError, match="player/key_predictor was made with other settings or by an older version: train anew"):
+        load_policies(fresh, fresh.batch.layout, older, {"layout": fresh.batch.layout.describe()}, "run")
 
 
 def test_a_later_step_is_one_of_the_same_episode_by_hand():
