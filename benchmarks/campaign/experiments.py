@@ -400,7 +400,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_strategy_gpu": Experiment(
         recipe="brawl_strategy",
         options=(
-            "--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "1", "--policy.strategy.vector", "8",
+            "--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "1", "--policy.strategy.vector", "16",
             "--curriculum.first-stage", "3", *_GPU,
         ),
         evaluations=tuple(
