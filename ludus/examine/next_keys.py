@@ -68,9 +68,7 @@ def foretold(
         observed = batch.tensor("observation").clone()
         batch.step()
         for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):
-            then = observed[half, first + team, : policy.entries].float()
-            if policy.normalise_observation:
-                then = policy.observation_norm(nn.functional.pad(then, (0, policy.inputs - policy.entries)))[:, : policy.entries]
+            then = policy.prepared(observed[half, first + team])[:, : policy.entries]
             counts = batch.tensor("valid")[half, first + team] & batch.tensor("was_alive")[half, first + 1 - team]
             guesses.append(predictor(vector, then)[counts])
             pressed.append(batch.tensor("binary")[half, first + 1 - team][counts].float())

@@ -311,9 +311,7 @@ class PPO(Learner):
         """Predict the opponent's keys in a later step, from the vector of now and the observation of then."""
         assert role.key_predictor is not None
         r, later = role.rollout, part["later"]
-        observed = r.observation.flatten(0, 1)[later].float()
-        if role.policy.normalise_observation:
-            observed = role.policy.observation_norm(observed)
+        observed = role.policy.prepared(r.observation.flatten(0, 1)[later])
         guess = role.key_predictor(vector, observed[..., : role.policy.entries])
         pressed = r.opponent_keys.flatten(0, 1)[later].float()
         cost = nn.functional.binary_cross_entropy_with_logits(guess, pressed, reduction="none").mean(-1)

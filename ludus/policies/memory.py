@@ -41,7 +41,7 @@ class LSTM(nn.Module):
         keep = (~starts).to(state.dtype).unsqueeze(-1)
         hidden, cell = state[:, : self.size], state[:, self.size :]
         parts = (from_input, self.hidden_weight, hidden, cell, keep)
-        outputs, cell = _Recurrence.apply(*parts) if torch.is_grad_enabled() else run(*parts)[:2]
+        outputs, cell = _Recurrence.apply(*parts) if torch.is_grad_enabled() else all_steps(*parts)[:2]
         return outputs, torch.cat([outputs[-1], cell], -1)
 
 
@@ -56,8 +56,10 @@ def step(pre: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return torch.cat([inner, g], -1), after, squashed, o * squashed
 
 
-def run(from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """All steps: outputs, the cells after the last one, and what the way back needs (four lists of a tensor per step)."""
+def all_steps(
+    from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Outputs, the cells after the last one, and what the way back needs (four lists of a tensor per step)."""
     transposed = weight.t().to(from_input.dtype)
     before, cells, gates, squashed, outputs = [], [], [], [], []
     for t in range(len(from_input)):
@@ -92,7 +94,7 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any, from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
     ) -> tuple[Tensor, Tensor]:
-        outputs, cell, kept = run(from_input, weight, hidden, cell, keep)
+        outputs, cell, kept = all_steps(from_input, weight, hidden, cell, keep)
         ctx.save_for_backward(weight, keep, *kept)
         ctx.dtype = from_input.dtype
         return outputs, cell

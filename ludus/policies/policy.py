@@ -131,13 +131,7 @@ class Policy(nn.Module):
     def forward(
         self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None, seen: Mapping[str, Tensor] | None = None
     ) -> Output:
-        x = obs_lrf
-        if x.shape[-1] < self.inputs:
-            x = nn.functional.pad(x, (0, self.inputs - x.shape[-1]))
-        if self.normalise_observation:
-            x = self.observation_norm(x.float())
-        elif not torch.is_autocast_enabled(x.device.type):
-            x = x.float()
+        x = self.prepared(obs_lrf)
         seen = self.normalised(seen or {})
         split = self.actor.memory.state_size
         vector = self.strategy.vector_of(seen[HISTORY]) if self.strategy is not None else None
@@ -149,6 +143,14 @@ class Policy(nn.Module):
             value, new_state = self.value_head(critic_features), torch.cat([actor_state, critic_state], -1)
         distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
         return Output(distribution, value[..., 0].float(), new_state, features, vector)
+
+    def prepared(self, observation: Tensor) -> Tensor:
+        """[…, inputs]: padded and normalised, as the first layer gets it."""
+        if observation.shape[-1] < self.inputs:
+            observation = nn.functional.pad(observation, (0, self.inputs - observation.shape[-1]))
+        if self.normalise_observation:
+            return self.observation_norm(observation.float())
+        return observation if torch.is_autocast_enabled(observation.device.type) else observation.float()
 
     @property
     def strategy(self) -> StrategyEncoder | None:

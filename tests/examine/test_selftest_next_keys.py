@@ -29,7 +29,7 @@ FAULTS = {
         "asks_for_later_steps_of_the_same_episode",
     ),
     "the observation of now": (
-        Fault(LOSS, "observed = r.observation.flatten(0, 1)[later].float()", 'observed = part["observation"].float()'),
+        Fault(LOSS, "r.observation.flatten(0, 1)[later]", 'part["observation"]'),
         "a_wrong_guess_costs_its_cross_entropy",
     ),
 }
