@@ -273,10 +273,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_full": Experiment(
         recipe="brawl_strategy_full",
-        options=("--train.total-seconds", "800"),
+        options=("--train.total-seconds", "600"),
         evaluations=_brawl({"constant": "", "based": ""}, unseen=False),
         device="cuda",
-        claim="Thirteen minutes of a shared H200 with the full strategy encoder",
+        claim="Ten minutes of a shared H200 with the full strategy encoder",
         tags=("shipped", "gpu"),
     ),
     "brawl_strategy": Experiment(
@@ -424,13 +424,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu": Experiment(
         recipe="mechs",
-        options=(*_steps(600), "--eval.every-agent-steps", "150000000", "--eval.every-seconds", "7200"),
+        options=(*_steps(800), "--eval.every-agent-steps", "200000000", "--eval.every-seconds", "7200"),
         evaluations=(
-            Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=128, bar=">= 0.9"),
-            *_silenced(128),
+            Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=256, bar=">= 0.9"),
+            *_silenced(256),
         ),
         device="cuda",
-        claim="Ten against ten on held-out maps after 600 million agent-steps on an H200",
+        claim="Ten against ten on held-out maps after 800 million agent-steps on an H200",
         tags=("gpu",),
     ),
 }  # fmt: skip

@@ -128,6 +128,7 @@ class Watcher:
     def look(self, step: int, share: float) -> list[Finding]:
         """Examines what there is; returns what is now certain to be critical: at once, or seen in a second look."""
         begin = time.perf_counter()
+        self._next = max(self._rows + 1, math.ceil(self._rows * GROWTH))
         log = self.log()
         self._update([_held_back(f, share) for f in checked(log)], step)
         self.track = track(log, self.reference) if self.reference is not None else None
@@ -136,7 +137,6 @@ class Watcher:
             record.critical_looks = record.critical_looks + 1 if _is_critical(record) else 0
             if record.critical_looks == (1 if record.finding.check in AT_ONCE else 2):
                 certain.append(record.finding)
-        self._next = max(self._rows + 1, math.ceil(self._rows * GROWTH))
         self.spent += time.perf_counter() - begin
         return certain
 

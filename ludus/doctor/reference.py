@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
@@ -153,7 +154,7 @@ def track(log: Log, reference: Reference) -> Finding:
     off, seen = [], 0
     for name, band in reference.bands.items():
         curve = log.get(name)
-        if curve is None or not band.steps[0] <= curve.last_step:
+        if curve is None or not _both(curve, band).any():
             continue
         seen += 1
         side = _outside(curve, band)
@@ -185,16 +186,21 @@ def track(log: Log, reference: Reference) -> Finding:
     )
 
 
+def _both(curve: Curve, band: Band) -> NDArray[np.bool_]:
+    """Which points of the band lie where the curve has begun and not yet ended. Evaluations may begin after the last of them."""
+    return (band.steps >= curve.steps[0]) & (band.steps <= curve.last_step)
+
+
 def _outside(curve: Curve, band: Band) -> tuple[float, float, float, float] | None:
     """Value, limits and onset where the newest points all lie outside on the same side."""
-    reached = band.steps <= curve.last_step
-    if reached.sum() < IN_A_ROW:
+    both = _both(curve, band)
+    if both.sum() < IN_A_ROW:
         return None
-    values = _at(curve, band.steps[reached])
-    low, high = band.low[reached], band.high[reached]
+    values = _at(curve, band.steps[both])
+    low, high = band.low[both], band.high[both]
     for outside in (values < low, values > high):
         if outside[-IN_A_ROW:].all():
             inside = np.flatnonzero(~outside)
-            since = band.steps[reached][inside[-1] + 1 if len(inside) else 0]
+            since = band.steps[both][inside[-1] + 1 if len(inside) else 0]
             return float(values[-1]), float(low[-1]), float(high[-1]), float(since)
     return None

@@ -46,6 +46,7 @@ def mechs() -> Config:
     """Ten against ten on the whole map, for a GPU."""
     config = mechs_2v2()
     config.game = "mechs"
+    config.game_values["maps"] = 1024  # with 256, three runs won 92% of matches on their own maps and 88% on others
     config.envs = 1024
     config.policy.activation = "relu"
     config.learn.minibatches = 32
@@ -54,7 +55,7 @@ def mechs() -> Config:
     config.curriculum.stages = (
         # ten beginners never beat the bot: they learn from each other first
         Stage(mix="self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10", opponent="bot:objective", win_rate=0.5),
-        Stage(mix="self 25, pool 10, bot:objective 55, bot:hunter 5, bot:random 5"),
+        Stage(mix="self 20, pool 5, bot:objective 70, bot:hunter 5"),
     )
     config.train = TrainConfig(total_seconds=420.0)
     return config

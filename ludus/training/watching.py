@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,7 +45,16 @@ class RunDoctor:
         self.watcher.add(line)
         if not self.watcher.due():
             return False
-        certain = self.watcher.look(int(line["progress/agent_steps"]), share)
+        step = int(line["progress/agent_steps"])
+        try:
+            certain = self.watcher.look(step, share)
+        except (
+            ArithmeticError,
+            ValueError,
+            LookupError,
+        ) as error:  # hours of training must not be lost to a mistake in the doctor
+            print(f"ludus: the doctor failed at step {step:,} and training goes on: {error}", file=sys.stderr)
+            return False
         self.write()
         if self.on_critical == "rollback":
             certain = [f for f in certain if f.check not in BY_CLOCK]

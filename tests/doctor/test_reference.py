@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ludus.cli import main
 from ludus.doctor.log import Curve, Log, read_log
@@ -23,9 +25,9 @@ def log(shift: float, rows: int = 20, **config) -> Log:
     return Log("here", curves, config={"game": "pursuit", "algorithm": "ppo", "envs": 8, **config})
 
 
-@pytest.fixture
-def reference(tmp_path):
-    path = tmp_path / "pursuit.json"
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reference") / "pursuit.json"
     path.write_text(json.dumps(make("pursuit", [log(-2), log(0), log(2)])))
     return read(path)
 
@@ -59,6 +61,23 @@ def test_when_it_left_the_band(reference):
 def test_a_run_that_has_not_got_far_is_compared_as_far_as_it_is(reference):
     assert track(log(0, rows=8), reference).check == "on_track"
     assert track(log(-9, rows=8), reference).check == "off_track"
+
+
+@pytest.mark.parametrize("first", [2100, 1950, 1250])
+def test_a_metric_that_begins_late_is_compared_from_there_on(reference, first):
+    """As evaluations do: with many envs the first may come after all that the reference knows."""
+    run = log(0)
+    run.curves[NAME] = Curve(NAME, np.array([first, first + 900.0]), np.array([-50.0, -50.0]))
+    found = track(run, reference)
+    assert found.check == ("off_track" if first == 1250 else "on_track")
+    assert "too early" in found.cause if first == 2100 else found.first_step in (0, 1300)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6, unique=True))
+def test_any_run_can_be_compared(reference, steps):
+    run = log(0)
+    run.curves[NAME] = Curve(NAME, 100.0 * np.sort(np.array(steps)), np.zeros(len(steps)))
+    assert track(run, reference).check in ("on_track", "off_track")
 
 
 def test_the_reference_with_the_fewest_differences_is_chosen(tmp_path):

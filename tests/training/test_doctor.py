@@ -1,6 +1,7 @@
 """The doctor at the trainer's side: a run that cannot learn stops or goes back, and every place tells the same finding."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from ludus.doctor import live
 from ludus.doctor.finding import Finding
 from ludus.training import rollback
 from ludus.training.run import Run
+from ludus.training.watching import RunDoctor
 
 PROBE = "gym:ludus.examine.probes:ProbeMatch-v0"
 SMALL = {
@@ -128,17 +130,33 @@ def test_no_rollback_without_a_change_or_after_three(tmp_path):
     assert rollback.plan(third, finding(learn__gamma="0.9"), config) is None
 
 
-def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
-    from ludus.training.watching import RunDoctor
-
+def doctor_of(path: Path, on_critical: str) -> RunDoctor:
     class Layout:
         def describe(self):
             return {}
 
+    config = Config(game="pursuit")
+    config.doctor.on_critical = on_critical
+    return RunDoctor(run_with_checkpoints(path), config, Layout())
+
+
+def test_a_doctor_that_fails_is_told_of_once_a_look_and_training_goes_on(tmp_path, monkeypatch, capsys):
+    def fails(log):
+        raise ValueError("an empty column")
+
+    monkeypatch.setattr(live, "checked", fails)
+    monkeypatch.setattr(live, "MOST_TIME", 1e9)
+    doctor = doctor_of(tmp_path / "run", "stop")
+    lines = [{"progress/agent_steps": 100 * i} for i in range(1, 101)]
+    assert not any(doctor.after_iteration(line, 0.5) for line in lines)
+    told = capsys.readouterr().err.splitlines()
+    assert 1 <= len(told) < 50
+    assert all("the doctor failed" in line and "training goes on: an empty column" in line for line in told)
+
+
+def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
     for mode, stops in (("rollback", False), ("stop", True), ("warn", False)):
-        config = Config(game="pursuit")
-        config.doctor.on_critical = mode
-        doctor = RunDoctor(run_with_checkpoints(tmp_path / mode), config, Layout())
+        doctor = doctor_of(tmp_path / mode, mode)
         monkeypatch.setattr(doctor.watcher, "due", lambda: True)
         monkeypatch.setattr(doctor.watcher, "look", lambda step, share: [finding(check="slowing_down")])
         assert doctor.after_iteration({"progress/agent_steps": 1}, 0.5) is stops
