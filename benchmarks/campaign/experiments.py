@@ -273,8 +273,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_full": Experiment(
         recipe="brawl_strategy_full",
-        options=("--train.total-seconds", "600"),
-        evaluations=_brawl({"constant": "", "based": ""}, unseen=False),
+        options=("--train.total-seconds", "600"),  # no evaluations: on a CPU, where they play, a match takes this encoder minutes
         device="cuda",
         claim="Ten minutes of a shared H200 with the full strategy encoder",
         tags=("shipped", "gpu"),
@@ -401,7 +400,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe="brawl_strategy",
         options=(
             "--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "1", "--policy.strategy.vector", "16",
-            "--curriculum.first-stage", "3", *_GPU,
+            "--curriculum.first-stage", "3", *_steps(75), "--eval.every-agent-steps", "25000000", "--eval.every-seconds", "7200",
         ),
         evaluations=tuple(
             Evaluation(name=name, metric=name, against=_STYLES, episodes=64, options=("--analyse",), bar=bar)

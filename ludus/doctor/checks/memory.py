@@ -81,7 +81,7 @@ def strategy_unused(log: Log) -> Iterator[Finding]:
 
     The strategy vector is computed and then ignored: one opponent only, or opponents that are all answered alike.
 
-    Train against several kinds of opponents that need different answers; add learn.auxiliary.
+    Train against several kinds of opponents that need different answers; add learn.next_keys, which rewards a vector that tells how the opponent plays.
     """
     for role in log.roles():
         found = _without_effect(log, role, "strategy_shuffled")
@@ -157,10 +157,14 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
             yield Finding(
                 check="attention_uniform",
                 severity="warning" if still else "info",
-                cause="the strategy encoder does not tell opponents apart",
+                cause="the strategy vector is the same for all opponents"
+                if still
+                else "the attention over the opponent's history is even: no step counts more than another",
                 evidence=f"{curve.name} is {late:.3g} over the last half",
                 confidence=0.55,
-                fix="train against several kinds of opponents; add learn.auxiliary",
+                fix="train against several kinds of opponents; add learn.next_keys"
+                if still
+                else "nothing where `ludus eval RUN --analyse` names opponents well; else add learn.next_keys",
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )
