@@ -50,6 +50,7 @@ def play_all(batch: Any, role: str, gamma: float, seconds: float, seen: Seen, fi
         role=role,
         plays=tuple(p for p in plays if len(p.returns)),
         pressed=_play(batch, role, "random", goal, share, seen, pressed=True),
+        unfinished=tuple(p.player for p in plays if len(p.returns) < batch.num_envs),
         goal_terms=tuple(goal),
         other_terms=tuple(other),
         max_steps=int(batch.settings.params["max_steps"]),

@@ -66,6 +66,13 @@ def test_what_is_wrong_with_earnings_is_named(check):
     assert check in serious(earnings.judge(CASES[check]))
 
 
+def test_a_term_is_not_missed_where_the_time_ran_out_and_that_is_told():
+    found = earnings.judge(earned(play("random", 2, 0.1, earliest={"near": 3}), unfinished=("bot:hunter",)))
+    assert serious(found) == [] and "bot:hunter: the time ran out before its episodes did" in found[-1].evidence
+    nobody = earnings.judge(earned(unfinished=("random", "still", "bot:hunter"), plays=()))
+    assert serious(nobody) == []
+
+
 def test_an_idle_player_that_earns_more_is_critical_and_the_term_is_named():
     (finding,) = [f for f in earnings.judge(CASES["goal_out_earned"]) if f.check == "goal_out_earned"]
     assert finding.severity == "critical" and "'near' pays for it" in finding.cause and "near 45" in finding.evidence

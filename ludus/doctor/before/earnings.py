@@ -63,6 +63,8 @@ class Earnings:
     lower_is_better: frozenset[str] = frozenset()
     pressed: Play | None = None
     """Random play where the others are bots: it meets what the goal punishes more often. For that alone."""
+    unfinished: tuple[str, ...] = ()
+    """Players for whom the time was too short to end all their episodes: who knows what they would have earned."""
     first_lengths: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Lengths at which first episodes are cut to put envs out of step; empty: none are."""
 
@@ -81,7 +83,9 @@ def summary(earned: Earnings) -> Finding:
         check="what_is_earned",
         severity="info",
         cause=f"what players of {earned.role} earn before anybody has learnt, term by term",
-        evidence="; ".join(told(play) for play in earned.plays),
+        evidence="; ".join(
+            [*map(told, earned.plays), *(f"{name}: the time ran out before its episodes did" for name in earned.unfinished)]
+        ),
         fix="a trained policy must beat the best of them",
         confidence=1.0,
     )
@@ -148,12 +152,14 @@ def no_signal(earned: Earnings) -> Iterator[Finding]:
 
 
 def term_never_earned(earned: Earnings) -> Iterator[Finding]:
-    """No player ever earned a reward term: not random play, not a bot.
+    """No player ever earned a reward term: not random play, not a bot. Told only where all of them ended their episodes.
 
     A condition that cannot come true, an episode too short for it, or bots that do not try for it.
 
     Play an episode by hand up to the point where it should be paid; remove it if it cannot be.
     """
+    if earned.unfinished:
+        return
     met = {term for play in earned.plays for term in play.earliest}
     for terms, severity, what in ((earned.goal_terms, "warning", "goal"), (earned.other_terms, "info", "reward")):
         missed = [t for t in terms if t not in met]
