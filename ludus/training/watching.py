@@ -48,11 +48,7 @@ class RunDoctor:
         step = int(line["progress/agent_steps"])
         try:
             certain = self.watcher.look(step, share)
-        except (
-            ArithmeticError,
-            ValueError,
-            LookupError,
-        ) as error:  # hours of training must not be lost to a mistake in the doctor
+        except (ArithmeticError, ValueError, LookupError) as error:  # a mistake in the doctor must not cost hours of training
             print(f"ludus: the doctor failed at step {step:,} and training goes on: {error}", file=sys.stderr)
             return False
         self.write()

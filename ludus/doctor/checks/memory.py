@@ -81,7 +81,8 @@ def strategy_unused(log: Log) -> Iterator[Finding]:
 
     The strategy vector is computed and then ignored: one opponent only, or opponents that are all answered alike.
 
-    Train against several kinds of opponents that need different answers; add learn.next_keys, which rewards a vector that tells how the opponent plays.
+    Train against several kinds of opponents that need different answers; add learn.next_keys, which rewards a vector that tells
+    how the opponent plays.
     """
     for role in log.roles():
         found = _without_effect(log, role, "strategy_shuffled")
