@@ -76,6 +76,8 @@ def start(
             step = checkpoint.find(origin, mark)
             manifest = checkpoint.read_manifest(origin, step)
             tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
+            if not init_modules:
+                weights.refuse_other_meaning(origin.config().policy, config.policy, f"{source}@{step}")
             weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, f"{source}@{step}", init_modules)
 
     with Dashboard(config, quiet) as dashboard:
@@ -220,6 +222,7 @@ def fork(
     config, sources = prepare(config, sources)
 
     def begin(trainer: Trainer) -> None:
+        weights.refuse_other_meaning(origin.config().policy, config.policy, f"{source}@{step}")
         weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
 
     with Dashboard(config, quiet) as dashboard:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ CORES = {"cpu": 2, "cuda": 1}  # of one run, where several run at a time
 
 Cores = frozenset[int] | None
 Job = tuple[str, int]
+TRAINING: defaultdict[Job, threading.Lock] = defaultdict(threading.Lock)
+"""Two experiments may begin with the same run."""
 
 
 def ludus(*arguments: str, cores: Cores = None) -> str:
@@ -42,24 +45,39 @@ def ludus(*arguments: str, cores: Cores = None) -> str:
     return done.stdout
 
 
+def command_of(experiment: Experiment, seed: int) -> list[str]:
+    begun = ["--init-from", str(RUNS / experiment.after / str(seed))] if experiment.after else []
+    return ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options, *begun]
+
+
+def train_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -> dict[str, Any]:
+    """What training said at its end: trained now, resumed, or read where it is over. First that which the experiment begins with."""
+    folder = RUNS / name / str(seed)
+    trained = folder / "trained.json"  # training is over, perhaps not its evaluation
+    with TRAINING[name, seed]:
+        if not trained.exists():
+            if experiment.after:
+                train_one(experiment.after, EXPERIMENTS[experiment.after], seed, cores)
+            print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
+            if (folder / "config.json").exists():
+                printed = ludus("resume", str(folder), "--json", cores=cores)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+                printed = ludus(*command_of(experiment, seed), "--run", str(folder), "--json", cores=cores)
+            trained.write_text(printed)
+    summary: dict[str, Any] = json.loads(trained.read_text())
+    return summary
+
+
 def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -> None:
     result_path = RESULTS / name / f"{seed}.json"
     folder = RUNS / name / str(seed)
-    command = ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options]
+    command = command_of(experiment, seed)
     if result_path.exists():
         if json.loads(result_path.read_text())["command"] == " ".join(["ludus", *command]):
             return
         shutil.rmtree(folder, ignore_errors=True)  # the experiment was changed since
-    print(f"{time.strftime('%H:%M:%S')} {name} seed {seed}", flush=True)
-    trained = folder / "trained.json"  # training is over, perhaps not its evaluation
-    if not trained.exists():
-        if (folder / "config.json").exists():
-            printed = ludus("resume", str(folder), "--json", cores=cores)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            printed = ludus(*command, "--run", str(folder), "--json", cores=cores)
-        trained.write_text(printed)
-    summary = json.loads(trained.read_text())
+    summary = train_one(name, experiment, seed, cores)
     evaluations: dict[str, Any] = {}
     metrics: dict[str, Any] = {}  # by command: several numbers may be read from one evaluation
     for e in experiment.evaluations:
@@ -138,7 +156,8 @@ def table(names: list[str]) -> str:
     for name in names:
         e = EXPERIMENTS[name]
         device = ["--device", e.device] if e.device != "cpu" else []
-        command = " ".join(["ludus train", e.recipe, *device, *(f'"{o}"' if " " in o else o for o in e.options)])
+        begun = ["--init-from", f"{RUNS / e.after}/SEED"] if e.after else []
+        command = " ".join(["ludus train", e.recipe, *device, *(f'"{o}"' if " " in o else o for o in e.options), *begun])
         lines.append(f"- {name}: `{command}`")
     return "\n".join(lines)
 

@@ -28,6 +28,8 @@ class Experiment:
     recipe: str
     options: tuple[str, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    after: str = ""
+    """The experiment whose run with the same seed it begins with, as with --init-from."""
     seeds: tuple[int, ...] = (0, 1, 2)
     device: str = "cpu"
     claim: str = ""
@@ -102,6 +104,8 @@ def _silenced(episodes: int) -> tuple[Evaluation, ...]:
         for name, metric in (("wins lost without messages", "win_rate"), ("return lost without messages", "return"))
     )
 
+
+_TEN = (Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.9"), *_silenced(256))
 
 _STYLES = " ".join(f"bot:{style}" for style in STYLES)
 
@@ -424,12 +428,29 @@ EXPERIMENTS: dict[str, Experiment] = {
     "mechs_gpu": Experiment(
         recipe="mechs",
         options=(*_steps(800), "--eval.every-agent-steps", "200000000", "--eval.every-seconds", "7200"),
-        evaluations=(
-            Evaluation(name="objective", metric="win_rate", against="bot:objective", episodes=256, bar=">= 0.9"),
-            *_silenced(256),
-        ),
+        evaluations=_TEN,
         device="cuda",
         claim="Ten against ten on held-out maps after 800 million agent-steps on an H200",
+        tags=("gpu",),
+    ),
+    "mechs_gpu_2v2": Experiment(
+        recipe="mechs_2v2",
+        options=(
+            "--envs", "1024", "--policy.activation", "relu", *_steps(30), "--eval.every-agent-steps", "15000000",
+            "--eval.every-seconds", "7200",
+        ),
+        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective"),),
+        device="cuda",
+        claim="Two against two on held-out maps after 30 million agent-steps on an H200",
+        tags=("gpu",),
+    ),
+    "mechs_gpu_after_2v2": Experiment(
+        recipe="mechs",
+        options=(*_steps(600), "--eval.every-agent-steps", "150000000", "--eval.every-seconds", "7200"),
+        after="mechs_gpu_2v2",
+        evaluations=_TEN,
+        device="cuda",
+        claim="Ten against ten on held-out maps, begun with what two against two taught, after 600 million agent-steps on an H200",
         tags=("gpu",),
     ),
 }  # fmt: skip

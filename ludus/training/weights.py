@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ludus.config import PolicyConfig
 from ludus.errors import LudusError
 from ludus.learn.algorithm import Algorithm
 from ludus.training import checkpoint
@@ -22,6 +23,25 @@ def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
         f"{name}/{n}": t for name, o in algorithm.optimizers().items() for n, t in checkpoint.optimizer_tensors(o).items()
     }
     return {"policy": policy, "optimizer": optimizer, "state": {f"carried/{n}": t for n, t in algorithm.carried().items()}}
+
+
+def refuse_other_meaning(theirs: PolicyConfig, ours: PolicyConfig, where: str) -> None:
+    """Settings that leave the shapes of weights alone, and yet make the same weights compute something else."""
+
+    def meaning(policy: PolicyConfig) -> dict[str, Any]:
+        s = policy.strategy.filled()
+        of_strategy = (
+            {"entries": s.entries, "history": s.history, "stride": s.stride, "heads": s.heads} if s.size != "none" else {}
+        )
+        return {"activation": policy.activation, **{f"strategy.{name}": value for name, value in of_strategy.items()}}
+
+    mine = meaning(ours)
+    for name, value in meaning(theirs).items():
+        if name in mine and mine[name] != value:
+            raise LudusError(
+                f"{where} was trained with policy.{name} {value}, and this run has {mine[name]}: the same weights would compute "
+                f"something else; add --policy.{name} {value}"
+            )
 
 
 def load_all(algorithm: Algorithm, layout: Any, source: Run, step: int) -> None:

@@ -1,6 +1,7 @@
 """What the table of the campaign says about seeds, and what it does not do twice."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,25 @@ def test_a_run_whose_evaluation_was_cut_off_is_evaluated_and_not_trained_again(t
     campaign.run_one("x", experiment, 0)
     assert asked == ["train", "eval", "eval"]
     assert json.loads((tmp_path / "results" / "x" / "0.json").read_text())["agent_steps"] == 10
+
+
+def test_an_experiment_begins_with_the_run_of_the_one_before_it_trained_first_where_it_is_missing(tmp_path, monkeypatch):
+    asked = []
+
+    def ludus(*arguments, cores=None):
+        asked.append(arguments)
+        Path(arguments[arguments.index("--run") + 1]).mkdir(parents=True)
+        return json.dumps({"agent_steps": 10, "seconds": 1.0})
+
+    monkeypatch.setattr(campaign, "ludus", ludus)
+    monkeypatch.setattr(campaign, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(campaign, "RESULTS", tmp_path / "results")
+    experiments = {"small": Experiment(recipe="mechs_2v2"), "large": Experiment(recipe="mechs", after="small")}
+    monkeypatch.setattr(campaign, "EXPERIMENTS", experiments)
+    for seed in (0, 1, 1):
+        campaign.run_one("large", experiments["large"], seed)
+    campaign.run_one("small", experiments["small"], 1)
+    assert [a[1] for a in asked] == ["mechs_2v2", "mechs"] * 2  # each once
+    begun = asked[3][asked[3].index("--init-from") + 1]
+    assert begun == str(tmp_path / "runs" / "small" / "1") == asked[2][asked[2].index("--run") + 1]
+    assert f"--init-from {tmp_path / 'runs' / 'small'}/SEED" in campaign.table(["large"])

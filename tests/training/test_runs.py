@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 
 import ludus
 from ludus import LudusError, api
-from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig
 from ludus.training import checkpoint
 from ludus.training.run import Run, read_lines
+from ludus.training.weights import refuse_other_meaning
 
 
 def config(**changes):
@@ -228,6 +229,28 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
     assert not (tmp_path / "none").exists()
     with pytest.raises(LudusError, match=r"\[8, 16\] but this policy has \[8, 24\]"):
         api.start(config(policy=PolicyConfig(hidden=(24,))), {}, tmp_path / "other", quiet=True, init_from=str(run.path))
+
+
+def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
+    """The shapes are the same: without this a policy would be carried over in silence and play at random."""
+    other = config(policy=PolicyConfig(hidden=(16,), activation="relu"))
+    told = r"@\d+ was trained with policy.activation tanh, and this run has relu: .* add --policy.activation tanh"
+    with pytest.raises(LudusError, match=told):
+        api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path))
+    changed = api.forkable(run.path)
+    changed.policy.activation = "relu"
+    with pytest.raises(LudusError, match=told):
+        api.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
+    assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
+    api.start(other, {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("action_head",))
+
+
+def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
+    small = PolicyConfig(strategy=StrategyConfig(size="small"))
+    refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), "here")  # what small says
+    refuse_other_meaning(small, PolicyConfig(), "here")  # another network altogether: told by its shapes
+    with pytest.raises(LudusError, match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5"):
+        refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), "here")
 
 
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
