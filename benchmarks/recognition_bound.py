@@ -1,12 +1,13 @@
 """How well can one history tell an opponent's style at all? The small strategy encoder learns from matches between bots alone, without a
 policy that pulls it elsewhere; then it is asked what `ludus eval --analyse` asks.
 
-python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] [--updates 4000]
+python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] [--updates 4000] [--rounds 2] [--measured 32]
 
-About five minutes on one core. --learn keys: it foretells the opponent's keys as learn.next_keys does, from the vector of now and the
-observation of up to 64 steps later. next: the keys of the very next step, from the vector alone. styles: it is told the style of every
-window, also that of a switcher, which no training knows: how well windows can be named at most. Prints how often a linear probe names the opponent
-from one window, how often it names the style of a switcher, and how much further the vector moves when the switcher changes its style.
+About five minutes on one core. It learns from matches of three bots against every style, 24 a style, `rounds` times with other seeds.
+--learn keys: it foretells the opponent's keys as learn.next_keys does, from the vector of now and the observation of up to 64
+steps later. next: the keys of the very next step, from the vector alone. styles: it is told the style of every window, also that of a
+switcher, which no training knows: how well windows can be named at most. Prints how often a linear probe names the opponent from one
+window, how often it names the style of a switcher, and how much further the vector moves when the switcher changes its style.
 """
 
 import argparse
@@ -166,10 +167,12 @@ def main() -> None:
     parser.add_argument("--learn", choices=("keys", "next", "styles"), default="keys")
     parser.add_argument("--vector", type=int, default=16)
     parser.add_argument("--updates", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=2, help="how often three bots meet every style, to learn from (default: 2)")
+    parser.add_argument("--measured", type=int, default=32, help="matches of every style that are measured (default: 32)")
     own = parser.parse_args()
     torch.set_num_threads(1)  # its matrices are small
-    trained = [play(seed, 24, bot)[0] for seed, bot in enumerate(("based", "aggressive", "kiter") * 2, 1)]
-    measured, every = play(77, 32, "based")
+    trained = [play(seed, 24, bot)[0] for seed, bot in enumerate(("based", "aggressive", "kiter") * own.rounds, 1)]
+    measured, every = play(77, own.measured, "based")
     seen = look(learn(trained, own.learn, own.vector, own.updates, every), measured, every)
     label, _ = style_of(seen.opponent[seen.row], seen.age, every)
     use = (seen.opponent[seen.row] != STYLES.index(SWITCHER)) & (seen.age % FRAMES == FRAMES - 1)

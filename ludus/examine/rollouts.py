@@ -43,9 +43,12 @@ def play_all(batch: Any, role: str, gamma: float, seconds: float, seen: Seen, fi
     paid = {n: t for n, t in game.rewards.items() if weights[n] != 0 and _is_for(t.roles, role)}
     goal = [n for n, t in paid.items() if t.kind == "goal" and weights[n] > 0]
     other = [n for n, t in paid.items() if t.kind in ("progress", "shaping", "potential") and weights[n] > 0]
-    players = ["random", "still", *(n for n in batch.controllers[role] if n not in ("random", "still"))]
-    share = seconds / (len(players) + 1)
+    bots = [n for n in batch.controllers[role] if n not in ("random", "still")]
+    players = ["random", "still", *bots]
+    share = seconds / (len(players) + 1 + len(bots[:1]))
     plays = [_play(batch, role, player, goal, share, seen) for player in players]
+    for bot in bots[:1]:  # for its situations alone: weapons matter where those who can fight meet each other
+        _play(batch, role, bot, goal, share, seen, pressed=True)
     return Earnings(
         role=role,
         plays=tuple(p for p in plays if len(p.returns)),
@@ -84,7 +87,7 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
         batch.step()
         step += 1
         if step in keep_at:
-            seen.states.append(batch.state())
+            seen.states.append(batch.state(setup=False))
         if step % 4 == 1:
             seen.look(batch)
         playing = ~done

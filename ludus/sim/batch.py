@@ -373,19 +373,24 @@ class Batch:
 
     # -- the whole state -----------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything the simulator holds, as copies on the host."""
-        return {name: self.numpy(name) for name in self.arrays if name not in _CONSTANT}
+    def state(self, *, setup: bool = True) -> dict[str, np.ndarray]:
+        """Everything the simulator holds, as copies on the host. setup=False: without what setup filled, such as a bank of maps: it
+        never changes, and a batch of the same settings and seed has the same."""
+        left_out = {*_CONSTANT, *(() if setup else self._of_setup())}
+        return {name: self.numpy(name) for name in self.arrays if name not in left_out}
+
+    def _of_setup(self) -> list[str]:
+        return [name for name, field in self.game.state.items() if field.shared]
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continues exactly from `state()` of a batch of the same game and sizes."""
+        """Continues exactly from `state()` of a batch of the same game and sizes; without what setup filled, also of the same seed."""
         wanted = [name for name in self.arrays if name not in _CONSTANT]
-        missing, foreign = sorted(set(wanted) - set(state)), sorted(set(state) - set(wanted))
+        missing, foreign = sorted(set(wanted) - set(state) - set(self._of_setup())), sorted(set(state) - set(wanted))
         if missing or foreign:
             raise LudusError(
                 f"this is not a state of {self.game.name}: missing {missing or 'nothing'}, unknown {foreign or 'nothing'}"
             )
-        for name in wanted:
+        for name in state:
             self._fill(name, state[name])
 
 

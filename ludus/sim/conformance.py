@@ -158,15 +158,15 @@ def check_parameters(game: Game, device: str) -> None:
 
 
 def check_state(game: Game, device: str) -> None:
-    """Saved and loaded, the simulator continues exactly; in another batch too."""
+    """Saved and loaded, the simulator continues exactly; in another batch too, and without what setup filled in one of the same seed."""
     batch = make(game, device=device, stagger=True)
     run(batch, 30)
-    saved = batch.state()
+    saved, short = batch.state(), batch.state(setup=False)
     run(batch, 80)
-    other = Batch(game, 16, device=device, seed=99)
-    other.load_state(saved)
-    run(other, 80)
-    assert_same(batch, other, "continued from a saved state")
+    for other, state in ((Batch(game, 16, device=device, seed=99), saved), (make(game, device=device), short)):
+        other.load_state(state)
+        run(other, 80)
+        assert_same(batch, other, "continued from a saved state")
 
 
 def check_long_run(game: Game, device: str) -> None:

@@ -9,6 +9,7 @@ from ludus.examine.gradients import blocks
 from ludus.examine.overfit import Repeated
 from ludus.examine.rollouts import Seen, play_all
 from ludus.examine.spaces import dead_actions, examine_spaces, first_difference
+from ludus.recipes import RECIPES
 from ludus.sim import Batch, float32, phase
 from tests.sim.games import COUNTER, clear, end, look, variant
 
@@ -149,3 +150,18 @@ def test_a_loss_that_pays_is_found_by_trying():
     config.game_values["reward.cover"] = 60.0
     found = [f.cause for f in check_config(config, seconds=4.0) if f.check == "punishment_paid_back"]
     assert found == ["hider gains in the step in which it is punished: 'cover' pays more than 'caught' takes"]
+
+
+def test_weapons_are_tried_where_bots_meet_each_other():
+    """Against random opponents nobody of ten against ten comes into range: every weapon seemed to be without effect."""
+    config = config_of("mechs")
+    config.game_values["maps"] = 8
+    assert [f.cause for f in check_config(config, seconds=60.0) if f.severity != "info"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name != "racing_seed_failing"])  # it is meant to be found ill
+def test_every_shipped_recipe_is_ok(recipe):
+    config = config_of(recipe)
+    config.device = "cpu"
+    assert [f.cause for f in check_config(config, seconds=60.0) if f.severity != "info"] == []

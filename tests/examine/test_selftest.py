@@ -72,6 +72,13 @@ def test_the_whole_selftest_passes_as_shipped_and_fails_with_a_fault(monkeypatch
     assert {"advantages", "value learning (PPO)"} <= parts
 
 
+def test_every_fault_still_has_its_place_in_the_code(monkeypatch):
+    """Whether they are noticed takes long to see; that a changed line leaves one behind is seen at once."""
+    for fault in OTHERS:
+        with monkeypatch.context() as one:
+            plant(one, fault)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", OTHERS, ids=lambda f: f"{f.place.split(':')[1]}: {f.new[:40]}")
 def test_faults_of_many_kinds_are_noticed(fault, monkeypatch):
