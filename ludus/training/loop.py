@@ -321,7 +321,7 @@ class Trainer:
     def save(self) -> None:
         p = self.progress
         tensors = tensors_of(self.algorithm)
-        tensors["state"] |= {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state(setup=False)).items()}
+        tensors["state"] |= {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()}
         if self.league is not None:
             tensors["state"] |= {f"league/{n}": t for n, t in self.league.tensors().items()}
         manifest = {
@@ -356,7 +356,7 @@ class Trainer:
             )
         load_all(self.algorithm, self.batch.layout, source, step)
         state = checkpoint.read(source, step, manifest, "state.safetensors")
-        saved, current = checkpoint.split(state, "sim"), self.batch.state(setup=False)
+        saved, current = checkpoint.split(state, "sim"), self.batch.state()
         self.batch.load_state(checkpoint.as_arrays(saved, current))
         if saved:
             load_carried(self.algorithm, state)
