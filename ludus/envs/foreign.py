@@ -219,7 +219,7 @@ class ForeignBatch:
     def fingerprint(self) -> str:
         return hashlib.sha256(json.dumps([self.source, self.layout.describe()]).encode()).hexdigest()[:16]
 
-    def state(self, *, setup: bool = True) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, np.ndarray]:
         """Foreign envs cannot be saved: after a resume their episodes start anew."""
         return {}
 
