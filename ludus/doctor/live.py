@@ -33,8 +33,8 @@ AT_ONCE = ("not_finite", "observations_broken", "value_impossible")
 HALF_WAY = 0.5
 NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
 """What says that nothing has been learnt yet: some healthy runs begin to learn when a third of their budget is spent."""
-MAY_COME = ("goal_not_reached",)
-"""Nothing to worry about before half of the budget is spent."""
+MAY_COME = {"goal_not_reached": HALF_WAY, "return_flat": EARLY}
+"""Only a note until this share of the budget is spent."""
 BY_CLOCK = ("slowing_down", "resets_dominate")
 """Findings from wall-clock time: another program on the machine can cause them, so no run is rolled back for one."""
 
@@ -192,7 +192,7 @@ def _is_critical(record: Record) -> bool:
 
 
 def _held_back(finding: Finding, share: float) -> Finding:
-    if finding.check in MAY_COME and share < HALF_WAY:
+    if share < MAY_COME.get(finding.check, 0.0):
         return dataclasses.replace(finding, severity="info")
     patience = 0.0 if finding.check in AT_ONCE else HALF_WAY if finding.check in NOT_YET else EARLY
     early = finding.severity == "critical" and share < patience

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ludus.doctor import live
@@ -76,6 +77,18 @@ def test_early_in_the_budget_only_what_cannot_mend_itself_is_critical():
     assert {f.severity for f in watcher.findings if f.check == "entropy_stuck"} == {"warning"}
     watcher.add(broken)
     assert "not_finite" in [f.check for f in watcher.look(101, 0.1)]
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.1, "info"), (0.3, "warning"), (0.6, "critical")])
+def test_that_nothing_is_learnt_is_a_note_then_a_warning_then_critical(share, severity):
+    random = np.random.default_rng(0)
+    watcher = Watcher({})
+    for i in range(200):
+        watcher.add(
+            {"progress/agent_steps": 1000 * i, "episode/agent/return": 10 + random.normal(), "ppo/agent/policy_loss": 0.1}
+        )
+    watcher.look(200_000, share)
+    assert [f.severity for f in watcher.findings if f.check == "return_flat"] == [severity]
 
 
 def test_going_on_from_a_checkpoint_finds_the_same():
