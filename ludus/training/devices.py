@@ -7,8 +7,10 @@ import ctypes
 import functools
 import hashlib
 import json
+import math
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,6 +22,8 @@ from ludus.errors import LudusError
 
 BUSY = 0.75
 """Share of the cores that others use from which on threads cannot be judged."""
+LONG = 2.0
+"""Seconds from which on one small iteration tells how fast a thread count is."""
 
 
 def require(device: str) -> None:
@@ -71,6 +75,11 @@ def choose_threads(config: Config) -> int:
         table = {}
     if key not in table:
         busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
+        print(
+            f"ludus: trying which trains faster, 1 or {cores()} threads (the first time; remembered) …",
+            file=sys.stderr,
+            flush=True,
+        )
         table[key] = min((1, cores()), key=lambda n: _time(config, n))
         if busy:
             return int(table[key])
@@ -103,8 +112,11 @@ def _time(config: Config, threads: int) -> float:
 
     steps = config.learn.bptt or 1
     steps = max(steps, 4 if steps == 1 else steps)
+    as_large = max(1, config.learn.minibatches * steps // config.learn.rollout)  # so many minibatches are of about the usual size
+    minibatches = math.gcd(as_large, config.envs)  # whatever divides envs divides what they give
     probe = replace(
-        config, learn=replace(config.learn, rollout=steps, epochs=min(2, config.learn.epochs), minibatches=1, accumulate=1)
+        config,
+        learn=replace(config.learn, rollout=steps, epochs=min(2, config.learn.epochs), minibatches=minibatches, accumulate=1),
     )
     probe.learn.roles = {}
     probe.rainbow = replace(config.rainbow, warm_up=0, rollout=config.rainbow.n_step + 2)
@@ -118,8 +130,13 @@ def _time(config: Config, threads: int) -> float:
         algorithm.learn(0.0)
         return time.perf_counter() - start
 
-    iteration()
-    return min(iteration() for _ in range(3))
+    return _shortest(iteration)
+
+
+def _shortest(iteration: Callable[[], float]) -> float:
+    """Seconds of the best of three, after one to warm up; one that takes long is enough: warming up is a small part of it."""
+    first = iteration()
+    return first if first > LONG else min(iteration() for _ in range(3))
 
 
 measured_elsewhere: dict[str, Callable[[], float | None]] = {}

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ludus.config import Config
+from ludus.config import Config, PPOConfig
 from ludus.training import devices
 
 SECONDS = {1: 2.0, 4: 1.0}
@@ -45,3 +45,20 @@ def test_one_thread_where_there_is_no_choice(measured, monkeypatch):
     monkeypatch.setattr(devices, "cores", lambda: 1)
     assert devices.choose_threads(Config(game="pursuit")) == 1
     assert not measured
+
+
+@pytest.mark.parametrize(("seconds", "found", "tried"), [([5.0], 5.0, 1), ([1.9, 0.5, 0.3, 0.4], 0.3, 4)])
+def test_an_iteration_that_takes_long_is_timed_once(seconds, found, tried):
+    left = list(seconds)
+    assert devices._shortest(lambda: left.pop(0)) == found and len(seconds) - len(left) == tried
+
+
+def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
+    """Rollouts of 64 in 8 minibatches: of 16 steps there are 2; 6 envs would not divide into 4."""
+    made = []
+    monkeypatch.setattr(devices, "_shortest", lambda iteration: 0.0)
+    monkeypatch.setattr("ludus.learn.algorithm.make_algorithm", lambda batch, config: made.append(config.learn.minibatches))
+    for envs, minibatches in ((8, 8), (6, 16)):
+        learn = PPOConfig(rollout=64, bptt=16, minibatches=minibatches)
+        devices._time(Config(game="pursuit", envs=envs, learn=learn), 1)
+    assert made == [2, 2]
