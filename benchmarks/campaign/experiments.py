@@ -107,7 +107,15 @@ def _silenced(episodes: int) -> tuple[Evaluation, ...]:
 
 _TEN = (Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.9"), *_silenced(256))
 
-_STYLES = " ".join(f"bot:{style}" for style in STYLES)
+_RECOGNISED = tuple(
+    Evaluation(
+        name=name, metric=name, against=" ".join(f"bot:{style}" for style in STYLES), episodes=64, options=("--analyse",), bar=bar
+    )
+    for name, bar in (
+        ("named_from_one_window", ">= 0.7"), ("named_from_several_windows", ">= 0.85"), ("switch_ratio", ">= 3"),
+        ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
+    )
+)  # fmt: skip
 
 _GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
@@ -403,16 +411,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_strategy_gpu": Experiment(
         recipe="brawl_strategy",
         options=(
-            "--envs", "2048", "--learn.minibatches", "16", "--learn.next-keys", "1", "--policy.strategy.vector", "16",
-            "--curriculum.first-stage", "3", *_steps(75), "--eval.every-agent-steps", "25000000", "--eval.every-seconds", "7200",
+            "--envs", "2048", "--learn.minibatches", "32", "--curriculum.first-stage", "3", *_steps(75),
+            "--eval.every-agent-steps", "25000000", "--eval.every-seconds", "7200",
         ),
-        evaluations=tuple(
-            Evaluation(name=name, metric=name, against=_STYLES, episodes=64, options=("--analyse",), bar=bar)
-            for name, bar in (
-                ("named_from_one_window", ">= 0.7"), ("named_from_several_windows", ">= 0.85"), ("switch_ratio", ">= 3"),
-                ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
-            )
-        ),
+        evaluations=_RECOGNISED,
         device="cuda",
         claim="The strategy vector tells how the opponent plays",
         tags=("gpu",),

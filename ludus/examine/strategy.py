@@ -235,12 +235,11 @@ def attention(seen: Seen, history: History, opponents: Sequence[str]) -> dict[st
 
 
 def distances(seen: Seen, switcher: int, frames: int, every: int | None, seed: int) -> dict[str, Any] | None:
-    """How far the vector moves within a style of the switcher and across a change, both over one history's time; per match,
-    in standard deviations of every entry. The interval of their ratio is a bootstrap over matches."""
+    """How far the vector moves within a style of the switcher and across a change, both over one history's time; per match.
+    The interval of their ratio is a bootstrap over matches."""
     if every is None or every < 2 * frames:
         return None
-    scaled = seen.vector / np.maximum(seen.vector.std(0), 1e-9)
-    at = {(int(r), int(a)): v for r, a, v in zip(seen.row, seen.age, scaled, strict=True)}
+    at = {(int(r), int(a)): v for r, a, v in zip(seen.row, seen.age, seen.vector, strict=True)}
     _, before, last = marks(frames, every)
     pairs: list[tuple[float, float]] = []
     for row in np.flatnonzero(seen.opponent == switcher).tolist():

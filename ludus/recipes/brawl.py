@@ -59,10 +59,11 @@ STYLES = ("based", "aggressive", "defensive", "kiter", "parry", "pounce", "switc
 def brawl_strategy() -> Config:
     """Recognises how its opponent plays: a small transformer over the opponent's last 65 steps, and opponents of many styles."""
     config = brawl()
-    config.policy.strategy = StrategyConfig(size="small")
+    config.policy.strategy = StrategyConfig(size="small", vector=16)
+    config.learn.next_keys = 1.0  # without it the vector says little about how the opponent plays
     first, second, _ = config.curriculum.stages
-    everyone = ", ".join(f"bot:{style} 6" for style in STYLES)
-    config.curriculum.stages = (first, second, Stage(mix=f"self 23, pool 23, {everyone}"))
+    everyone = ", ".join(f"bot:{style} 9" for style in STYLES)
+    config.curriculum.stages = (first, second, Stage(mix=f"self 10, pool 9, {everyone}"))
     return config
 
 

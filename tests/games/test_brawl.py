@@ -707,7 +707,7 @@ def test_hand_worked_entries():
     assert seen(batch, 0, "self_move_done") == pytest.approx(3 / 26)
     assert seen(batch, 0, "self_damage") == 0.25 and seen(batch, 0, "self_stocks") == pytest.approx(2 / 3)
     assert seen(batch, 0, "self_hammer") == 1 and seen(batch, 0, "self_unarmed") == 0
-    assert seen(batch, 0, "self_x") == pytest.approx(-0.5) and seen(batch, 0, "ahead") == pytest.approx(12 / 5)
+    assert seen(batch, 0, "self_x") == pytest.approx(-0.5) and seen(batch, 0, "opponent_ahead") == pytest.approx(12 / 5)
 
 
 def test_a_masked_key_changes_nothing():
