@@ -59,6 +59,7 @@ STYLES = ("based", "aggressive", "defensive", "kiter", "parry", "pounce", "switc
 def brawl_strategy() -> Config:
     """Recognises how its opponent plays: a small transformer over the opponent's last 65 steps, and opponents of many styles."""
     config = brawl()
+    config.envs = 128  # a CPU gets through few steps with it: better many small updates
     config.policy.strategy = StrategyConfig(size="small", vector=16)
     config.learn.next_keys = 1.0  # without it the vector says little about how the opponent plays
     first, second, _ = config.curriculum.stages
@@ -70,7 +71,7 @@ def brawl_strategy() -> Config:
 def brawl_strategy_full() -> Config:
     """The same with the full transformer over all 65 steps, for a GPU."""
     config = brawl_strategy()
-    config.device = "cuda"
+    config.device, config.envs = "cuda", 512
     config.policy.strategy = StrategyConfig(size="full")
     config.policy.memory_size = 512
     return config

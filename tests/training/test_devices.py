@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -62,3 +64,14 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
         learn = PPOConfig(rollout=64, bptt=16, minibatches=minibatches)
         devices._time(Config(game="pursuit", envs=envs, learn=learn), 1)
     assert made == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+)
+def test_threads_that_wait_give_up_their_cores_unless_told_otherwise(given, found):
+    clean = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = "import ludus, os; print(os.environ.get('GOMP_SPINCOUNT'))"
+    done = subprocess.run([sys.executable, "-c", code], env=clean | given, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == found
