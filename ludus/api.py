@@ -76,9 +76,9 @@ def start(
             step = checkpoint.find(origin, mark)
             manifest = checkpoint.read_manifest(origin, step)
             tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
-            if not init_modules:
-                weights.refuse_other_meaning(origin.config().policy, config.policy, f"{source}@{step}")
-            weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, f"{source}@{step}", init_modules)
+            where = f"{source}@{step}"
+            loaded = weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, where, init_modules)
+            weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, where)
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra=extra, begin=begin, watch=dashboard)
@@ -222,8 +222,8 @@ def fork(
     config, sources = prepare(config, sources)
 
     def begin(trainer: Trainer) -> None:
-        weights.refuse_other_meaning(origin.config().policy, config.policy, f"{source}@{step}")
-        weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
+        loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
+        weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, f"{source}@{step}")
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)

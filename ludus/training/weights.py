@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ import torch
 from ludus.config import PolicyConfig
 from ludus.errors import LudusError
 from ludus.learn.algorithm import Algorithm
+from ludus.policies.strategy import HISTORY
 from ludus.training import checkpoint
 from ludus.training.run import Run
 
@@ -25,42 +26,46 @@ def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
     return {"policy": policy, "optimizer": optimizer, "state": {f"carried/{n}": t for n, t in algorithm.carried().items()}}
 
 
-def refuse_other_meaning(theirs: PolicyConfig, ours: PolicyConfig, where: str) -> None:
-    """Settings that leave the shapes of weights alone, and yet make the same weights compute something else."""
+def refuse_other_meaning(theirs: PolicyConfig, ours: PolicyConfig, loaded: Collection[str], where: str) -> None:
+    """Settings that leave the shapes of weights alone, and yet make the same weights compute something else. `loaded`: the weights
+    that were taken over."""
 
     def meaning(policy: PolicyConfig) -> dict[str, Any]:
-        s = policy.strategy.filled()
-        of_strategy = (
-            {"entries": s.entries, "history": s.history, "stride": s.stride, "heads": s.heads} if s.size != "none" else {}
-        )
-        return {"activation": policy.activation, **{f"strategy.{name}": value for name, value in of_strategy.items()}}
+        means: dict[str, Any] = {}
+        if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
+            means["activation"] = policy.activation
+        if any(f".seen.{HISTORY}." in name for name in loaded):
+            s = policy.strategy.filled()
+            means |= {f"strategy.{name}": getattr(s, name) for name in ("entries", "history", "stride", "heads")}
+        return means
 
     mine = meaning(ours)
     for name, value in meaning(theirs).items():
-        if name in mine and mine[name] != value:
+        if mine[name] != value:
             raise LudusError(
                 f"{where} was trained with policy.{name} {value}, and this run has {mine[name]}: the same weights would compute "
                 f"something else; add --policy.{name} {value}"
             )
 
 
-def load_all(algorithm: Algorithm, layout: Any, source: Run, step: int) -> None:
-    """Policies with their normalisers, and the optimizers' state where the layout is the same."""
+def load_all(algorithm: Algorithm, layout: Any, source: Run, step: int) -> set[str]:
+    """Policies with their normalisers, and the optimizers' state where the layout is the same. Returns the names of the policies' weights."""
     manifest = checkpoint.read_manifest(source, step)
     tensors = checkpoint.read(source, step, manifest, "policy.safetensors")
-    load_policies(algorithm, layout, tensors, manifest, f"{source.path}@{step}")
+    loaded = load_policies(algorithm, layout, tensors, manifest, f"{source.path}@{step}")
     if manifest["layout"] == json.loads(json.dumps(layout.describe())):
         optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
         for name, o in algorithm.optimizers().items():
             checkpoint.load_optimizer(o, checkpoint.split(optimizer, name))
+    return loaded
 
 
 def load_policies(
     algorithm: Algorithm, layout: Any, tensors: Mapping[str, torch.Tensor], manifest: Mapping[str, Any], where: str,
     modules: tuple[str, ...] = (),
-) -> None:  # fmt: skip
-    """Weights into the policies; `modules` limits it to parts whose name contains one."""
-    beside = algorithm.modules()
+) -> set[str]:  # fmt: skip
+    """Weights into the policies; `modules` limits it to parts whose name contains one. Returns the names of those taken over."""
+    beside, loaded = algorithm.modules(), set[str]()
     for name, policy in algorithm.policies.items():
         mine = {n: t for n, t in checkpoint.split(tensors, name).items() if "/" not in n}
         if not mine:
@@ -74,7 +79,7 @@ def load_policies(
                 known = ", ".join(sorted({n.rsplit(".", 1)[0] for n in wanted}))
                 raise LudusError(f"no module of {where} matches {', '.join(modules)}: there is {known}")
         elif mine.keys() != wanted.keys():
-            raise LudusError(f"{where} is another network: it differs in {sorted(mine.keys() ^ wanted.keys())[:3]}")
+            raise LudusError(f"{where} is another network: {difference(mine, wanted, where)}")
         for n, t in mine.items():
             if n not in wanted or wanted[n].shape != t.shape:
                 has = list(wanted[n].shape) if n in wanted else "nothing"
@@ -82,6 +87,7 @@ def load_policies(
                     f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the same policy settings"
                 )
         policy.load_state_dict({**wanted, **mine})
+        loaded |= mine.keys()
     if not modules and list(manifest["layout"]["observation"]) == list(layout.describe()["observation"]):
         for name, module in beside.items():  # they read or foretell entries by their places: in another order they start anew
             theirs = checkpoint.split(tensors, name)
@@ -89,6 +95,21 @@ def load_policies(
                 raise LudusError(f"{where}: {name} was made with other settings or by an older version: train anew")
             if theirs:
                 module.load_state_dict(theirs)
+    return loaded
+
+
+def difference(theirs: Collection[str], ours: Collection[str], where: str) -> str:
+    """What one network has and the other lacks, by module, and how to take over what both have where ours only has more."""
+
+    def only(names: Collection[str], others: Collection[str]) -> str:
+        modules = dict.fromkeys(".".join(name.split(".")[:3]) for name in sorted(set(names) - set(others)))
+        return ", ".join(list(modules)[:3])
+
+    more, less = only(theirs, ours), only(ours, theirs)
+    if more:
+        return f"it has {more}, which this one lacks; use the same policy settings"
+    parts = " ".join(sorted({name.split(".")[0] for name in theirs}))
+    return f"it lacks {less}; to begin with all it has: ludus train … --init-from {where} --init-modules {parts}"
 
 
 def shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, list[int]]:

@@ -243,14 +243,35 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
         api.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
     assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
     api.start(other, {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("action_head",))
+    with pytest.raises(LudusError, match=told):
+        api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path), init_modules=("actor",))
+
+
+def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
+    """As a fighter that then learns to recognise its opponents. What is new is never filled in silence."""
+    larger = config(policy=PolicyConfig(hidden=(16,), strategy=StrategyConfig(size="small", entries="other0_", history=8)))
+    told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
+    with pytest.raises(LudusError, match=told) as refused:
+        api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
+    modules = tuple(str(refused.value).rsplit("--init-modules ", 1)[1].split())
+    made = api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path), init_modules=modules)
+    theirs = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
+    ours = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs) and ours.keys() > theirs.keys()
+    with pytest.raises(LudusError, match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings"):
+        api.start(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
+    with pytest.raises(LudusError, match=r"policy.strategy.history 8, and this run has 9"):
+        larger.policy.strategy.history = 9
+        api.start(larger, {}, tmp_path / "longer", quiet=True, init_from=str(made.path), init_modules=("history",))
 
 
 def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
     small = PolicyConfig(strategy=StrategyConfig(size="small"))
-    refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), "here")  # what small says
-    refuse_other_meaning(small, PolicyConfig(), "here")  # another network altogether: told by its shapes
+    encoder = ["actor.seen.history.embed.weight"]
+    refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder, "here")  # what small says
+    refuse_other_meaning(small, PolicyConfig(), ["actor.encoder.0.weight"], "here")  # the encoder was not taken over
     with pytest.raises(LudusError, match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5"):
-        refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), "here")
+        refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder, "here")
 
 
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
