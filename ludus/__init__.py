@@ -12,7 +12,7 @@ from ludus.errors import LudusError
 if "OMP_WAIT_POLICY" not in os.environ:
     # Threads of torch that wait for each other give up their cores soon. By default they spin on, and where another program has a
     # core, small operations take twenty times as long (docs/benchmarks.md). Read when torch is first imported.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = "0.1.0"
 __all__ = ["LudusError", "evaluate", "load", "resume", "train"]

@@ -68,7 +68,7 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
 
 @pytest.mark.parametrize(
     ("given", "found"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
 )
 def test_threads_that_wait_give_up_their_cores_unless_told_otherwise(given, found):
     clean = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
