@@ -296,6 +296,26 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="Fifteen minutes on two cores with the small strategy encoder",
         tags=("shipped",),
     ),
+    "brawl_fighter": Experiment(
+        recipe="brawl",
+        options=("--train.total-seconds", "240"),
+        claim="Four minutes on two cores, to begin brawl_strategy with",
+        tags=("recognition",),
+    ),
+    "brawl_strategy_begun": Experiment(
+        recipe="brawl_strategy",
+        after="brawl_fighter",
+        options=(
+            "--init-modules", "action_head", "actor", "log_std", "observation_norm", "value_head", "value_norm",
+            "--curriculum.first-stage", "3", "--train.total-seconds", "480",
+        ),
+        evaluations=(
+            *_brawl({"constant": "", "based": ""}, unseen=False),
+            *(replace(e, episodes=32, bar="") for e in _RECOGNISED),
+        ),
+        claim="Eight minutes on two cores with the small strategy encoder, begun with four minutes of brawl",
+        tags=("recognition",),
+    ),
     "hide_and_seek_original": Experiment(
         recipe="hide_and_seek:original",
         options=_minutes(5),
