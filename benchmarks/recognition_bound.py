@@ -1,7 +1,7 @@
 """How well can one history tell an opponent's style at all? The small strategy encoder learns from matches between bots alone, without a
 policy that pulls it elsewhere; then it is asked what `ludus eval --analyse` asks.
 
-python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] [--updates 4000] [--rounds 2] [--measured 32]
+python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] [--updates 4000] [--rounds 2] [--measured 32] [--without ENTRY …]
 
 About five minutes on one core. It learns from matches of three bots against every style, 24 a style, `rounds` times with other seeds.
 --learn keys: it foretells the opponent's keys as learn.next_keys does, from the vector of now and the observation of up to 64
@@ -12,7 +12,7 @@ window, how often it names the style of a switcher, and how much further the vec
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,14 +52,17 @@ class Matches:
         return torch.cat([entries * there, there], -1)[None, :, :, None]
 
 
-def play(seed: int, matches: int, bot: str) -> tuple[Matches, int]:
-    """`bot` against every style, `matches` at a time. Also: steps of a style of the switcher."""
+def play(seed: int, matches: int, bot: str, without: Sequence[str]) -> tuple[Matches, int]:
+    """`bot` against every style, `matches` at a time; entries that the history does without. Also: steps of a style of the switcher."""
     batch = Batch(load_game("brawl")[0], matches * len(STYLES), seed=seed)
     batch.set_controller("fighter", bot, team=0)
     for i, style in enumerate(STYLES):
         batch.set_controller("fighter", style, slice(i * matches, (i + 1) * matches), 1)
     batch.reset()
-    entries = [i for i, name in enumerate(batch.layout.observation) if name.startswith("opponent_")]
+    watched = [name for name in batch.layout.observation if name.startswith("opponent_")]
+    if unknown := sorted(set(without) - set(watched)):
+        raise SystemExit(f"--without {unknown[0]} is no entry of the history: there is {', '.join(watched)}")
+    entries = [i for i, name in enumerate(batch.layout.observation) if name in watched and name not in without]
     kept: dict[str, list[np.ndarray]] = {"observed": [], "keys": [], "ends": [], "age": []}
     for _ in range(STEPS):
         kept["observed"].append(batch.numpy("observation")[:, 0])
@@ -169,10 +172,11 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=2, help="how often three bots meet every style, to learn from (default: 2)")
     parser.add_argument("--measured", type=int, default=32, help="matches of every style that are measured (default: 32)")
+    parser.add_argument("--without", nargs="*", default=[], help="entries of the history to leave out (default: none)")
     own = parser.parse_args()
     torch.set_num_threads(1)  # its matrices are small
-    trained = [play(seed, 24, bot)[0] for seed, bot in enumerate(("based", "aggressive", "kiter") * own.rounds, 1)]
-    measured, every = play(77, own.measured, "based")
+    trained = [play(seed, 24, bot, own.without)[0] for seed, bot in enumerate(("based", "aggressive", "kiter") * own.rounds, 1)]
+    measured, every = play(77, own.measured, "based", own.without)
     seen = look(learn(trained, own.learn, own.vector, own.updates, every), measured, every)
     label, _ = style_of(seen.opponent[seen.row], seen.age, every)
     use = (seen.opponent[seen.row] != STYLES.index(SWITCHER)) & (seen.age % FRAMES == FRAMES - 1)
