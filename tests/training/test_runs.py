@@ -241,10 +241,10 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
     changed.policy.activation = "relu"
     with pytest.raises(LudusError, match=told):
         api.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
-    assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
-    api.start(other, {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("action_head",))
     with pytest.raises(LudusError, match=told):
         api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path), init_modules=("actor",))
+    assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
+    api.start(other, {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("action_head",))
 
 
 def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
