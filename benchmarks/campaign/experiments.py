@@ -68,9 +68,9 @@ def _minutes(count: int) -> tuple[str, ...]:
     return ("--train.total-agent-steps", str(count * 60 * 37_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
 
 
-def _steps(millions: int) -> tuple[str, ...]:
+def _steps(millions: float) -> tuple[str, ...]:
     """A budget in agent-steps alone, so that runs that share a GPU give what one alone gives."""
-    return ("--train.total-agent-steps", str(millions * 1_000_000), "--train.total-seconds", "7200")
+    return ("--train.total-agent-steps", str(int(millions * 1_000_000)), "--train.total-seconds", "7200")
 
 
 _ORIGINAL = (
@@ -116,6 +116,9 @@ _RECOGNISED = tuple(
         ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
     )
 )  # fmt: skip
+
+# all that a run of brawl has: the encoder is new
+_FIGHTER = ("--init-modules", "action_head", "actor", "log_std", "observation_norm", "value_head", "value_norm")
 
 _GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
@@ -305,10 +308,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_strategy_begun": Experiment(
         recipe="brawl_strategy",
         after="brawl_fighter",
-        options=(
-            "--init-modules", "action_head", "actor", "log_std", "observation_norm", "value_head", "value_norm",
-            "--curriculum.first-stage", "3", "--train.total-seconds", "480",
-        ),
+        options=(*_FIGHTER, "--curriculum.first-stage", "3", "--train.total-seconds", "480"),
         evaluations=(
             *_brawl({"constant": "", "based": ""}, unseen=False),
             *(replace(e, episodes=32, bar="") for e in _RECOGNISED),
@@ -437,6 +437,28 @@ EXPERIMENTS: dict[str, Experiment] = {
         evaluations=_RECOGNISED,
         device="cuda",
         claim="The strategy vector tells how the opponent plays",
+        tags=("gpu",),
+    ),
+    "brawl_fighter_gpu": Experiment(
+        recipe="brawl",
+        options=(
+            "--envs", "4096", "--learn.minibatches", "16", "--policy.memory-size", "512", *_steps(60),
+            "--eval.every-agent-steps", "30000000", "--eval.every-seconds", "7200",
+        ),
+        device="cuda",
+        claim="60 million agent-steps on an H200, to begin brawl_strategy_full with",
+        tags=("gpu",),
+    ),
+    "brawl_strategy_full_begun": Experiment(
+        recipe="brawl_strategy_full",
+        after="brawl_fighter_gpu",
+        options=(
+            *_FIGHTER, "--curriculum.first-stage", "3", *_steps(2.4),
+            "--eval.every-agent-steps", "1200000", "--eval.every-seconds", "7200",
+        ),
+        evaluations=_RECOGNISED,
+        device="cuda",
+        claim="The full strategy encoder, begun with a fighter, after 2.4 million agent-steps on an H200",
         tags=("gpu",),
     ),
     "racing_gpu": Experiment(

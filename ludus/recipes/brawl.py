@@ -72,6 +72,7 @@ def brawl_strategy_full() -> Config:
     """The same with the full transformer over all 65 steps, for a GPU."""
     config = brawl_strategy()
     config.device, config.envs = "cuda", 512
+    config.learn.minibatches = 32  # it gets through few steps: better many small updates
     config.policy.strategy = StrategyConfig(size="full")
     config.policy.memory_size = 512
     return config
