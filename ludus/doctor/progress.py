@@ -100,7 +100,8 @@ def _rises(values: Array, of: Noise) -> bool:
 
 def of_role(log: Log, role: str) -> Progress:
     """The return of a role. Among several learning roles a return says little: the others learn too. Where its own past is
-    among its opponents, a fall says little: they get stronger with it. Of a curriculum only the stage it is in counts."""
+    among its opponents, a fall says little: they get stronger with it. Of a curriculum only the stage it is in counts. Nothing is
+    judged by envs' first episodes."""
     sooner = same_but_sooner(log, role)
     curve = sooner or log.of(role, "return")
     here = log.in_this_stage(curve) if curve is not None else None
@@ -109,7 +110,17 @@ def of_role(log: Log, role: str) -> Progress:
     if here is not curve:  # it moved on because it had learnt
         judged = dataclasses.replace(judged, learned=True)
     judged = judged if log.get("league/pool/win_rate") is None else dataclasses.replace(judged, fall=0.0)
-    return dataclasses.replace(judged, whole=False) if competitive(log) else judged
+    return dataclasses.replace(judged, whole=False) if competitive(log) or still_first_episodes(log, role) else judged
+
+
+def still_first_episodes(log: Log, role: str) -> bool:
+    """Is too much of the log from before every env has had an episode? Those that end first are the short ones, which earn otherwise
+    than the rest: without them the beginning is missing."""
+    curve = log.of(role, "return")
+    if curve is None:
+        return False
+    later = log.after_first_episodes(curve)
+    return not len(later) or later.first_step > LATE * later.last_step
 
 
 def same_but_sooner(log: Log, role: str) -> Curve | None:

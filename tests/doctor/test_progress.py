@@ -5,7 +5,7 @@ import pytest
 
 from ludus.doctor.checks.learning import return_flat
 from ludus.doctor.log import Curve, Log
-from ludus.doctor.progress import progress
+from ludus.doctor.progress import of_role, progress
 
 
 def episodes(first, last, count=1000):
@@ -31,3 +31,16 @@ def test_a_flat_return_in_a_log_without_any_loss_asks_for_updates():
     curve = episodes(20, 20)
     (found,) = return_flat(Log("test", {curve.name: curve}))
     assert "see whether updates are made" in found.fix
+
+
+@pytest.mark.parametrize(("rounds", "severity"), [(2, "info"), (3, "info"), (5, "critical"), (50, "critical")])
+@pytest.mark.parametrize("last", [14, 20])
+def test_a_return_is_not_judged_by_the_episodes_that_end_first(rounds, severity, last):
+    """Quick wins end first, so that returns begin high: with two or three episodes an env most of the log is of these."""
+    curve, loss = episodes(20, last), Curve("ppo/agent/value_loss", np.arange(9), np.ones(9))
+    finished = Curve("progress/episodes", curve.steps, np.linspace(0, rounds * 8, len(curve)))
+    log = Log("test", {c.name: c for c in (curve, loss, finished)}, config={"envs": 8}, ours=True)
+    (found,) = return_flat(log)
+    assert found.severity == severity
+    assert of_role(log, "agent").flat == (severity == "critical")
+    assert ("too soon" in found.cause and f"{rounds:.1f} episodes each" in found.evidence) == (severity == "info")

@@ -10,7 +10,7 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
-from ludus.doctor.progress import Progress, competitive, of_role, progress, sure_fall
+from ludus.doctor.progress import Progress, competitive, of_role, progress, still_first_episodes, sure_fall
 from ludus.doctor.statistics import head, noise, tail, windows
 
 FEWEST_EVALUATIONS = 3
@@ -43,10 +43,13 @@ def return_flat(log: Log) -> Iterator[Finding]:
     reward, a discount that forgets the reward, observations that say nothing.
 
     Look at the other findings first: they name the missing part. If there is none, audit the reward (`ludus doctor check`),
-    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1.
+    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1. Where envs have finished an episode
+    or two each it is only a note: those that end first are the short ones, and earn otherwise than the rest.
     """
     for role in log.roles():
         judged, curve = of_role(log, role), log.of(role, "return")
+        if curve is not None and still_first_episodes(log, role) and not competitive(log) and progress(curve).flat:
+            yield _too_soon(log, role, curve)
         if curve is None or not judged.flat:
             continue
         long_enough = len(curve) >= ENOUGH_ROWS and (judged.worse or judged.noticeable <= NOTICEABLE * abs(judged.start))
@@ -73,6 +76,19 @@ def return_flat(log: Log) -> Iterator[Finding]:
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
+
+
+def _too_soon(log: Log, role: str, curve: Curve) -> Finding:
+    return Finding(
+        check="return_flat",
+        severity="info",
+        cause=f"the return of {role} has not improved, but it is too soon to tell: the episodes that end first are the short ones",
+        evidence=f"envs have finished {_rounds(log, curve.last_step):.1f} episodes each ({len(curve)} rows)",
+        confidence=0.3,
+        fix=f"train on until envs have finished {ROUNDS} episodes each, or use fewer envs",
+        first_step=curve.first_step,
+        last_step=curve.last_step,
+    )
 
 
 def _rose(judged: Progress) -> bool:
