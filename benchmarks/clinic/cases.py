@@ -99,7 +99,7 @@ CASES: dict[str, Case] = {
         sick=cart(30_000, env=ENVS + "Sparse-v0"), healthy=cart(20_000, env=ENVS + "NotSparse-v0"), expected=("reward_never_met",),
     ),
     "safe_camping": Case(
-        seed="002", family="reward hacking", tells="being near pays more than catching: the return rises, catches do not",
+        seed="002", family="reward hacking", tells="being near pays more than catching: catches cease, the return does not",
         sick=pursuit(300_000, "--game.reward.near", "1", "--game.reward.catch", "0.1"), healthy=pursuit(300_000),
         expected=("return_without_goal",),
     ),

@@ -237,6 +237,40 @@ def test_a_return_that_goes_the_way_of_its_goal_is_no_contradiction(returns, spr
         assert not list(return_without_goal(Log("here", {n: Curve(n, steps, v) for n, v in names.items()})))
 
 
+@pytest.mark.parametrize(
+    ("returns", "goal", "told"),
+    [
+        ((130.0, 131.0), (0.4, 0.02), ["warning"]),  # near pays, and nobody is caught any more
+        ((130.0, 115.0), (0.4, 0.02), ["warning"]),
+        ((130.0, 90.0), (0.4, 0.02), []),  # those who flee learn too, and the reward falls with the catches
+        ((130.0, 131.0), (0.4, 0.3), []),
+        ((-115.0, -130.0), (0.4, 0.02), []),  # less is paid, by a share that nobody can tell
+        ((90.0, 135.0), (0.4, 0.02), ["critical"]),
+    ],
+)
+def test_a_return_that_holds_while_its_goal_is_lost(returns, goal, told):
+    from ludus.doctor.checks.reward_hacking import return_without_goal
+
+    names = {"episode/chaser/return": noisy(np.linspace(*returns, 120), 6.0)}
+    names |= {"goal/chaser/catch_rate": noisy(np.linspace(*goal, 120), 0.05)}
+    log = Log("here", {n: Curve(n, np.arange(1, 121) * 1000.0, v) for n, v in names.items()})
+    assert [f.severity for f in return_without_goal(log)] == told
+    log.better_low |= {"catch_rate"}  # had it been a time, all would be well
+    assert not list(return_without_goal(log))
+
+
+@pytest.mark.parametrize(("rounds_in_which_it_falls", "told"), [(0.9, []), (5.0, ["warning"])])
+def test_successes_that_end_episodes_early_are_no_goal_that_is_lost(rounds_in_which_it_falls, told):
+    """Of the first episodes those with a catch end first: ten rounds in all, the share of catches falls over the first of them, or half."""
+    from ludus.doctor.checks.reward_hacking import return_without_goal
+
+    rounds = np.linspace(0, 10, 120)
+    names = {"episode/chaser/return": noisy(130.0, 6.0), "progress/episodes": 8 * rounds}
+    names |= {"goal/chaser/catch_rate": noisy(np.interp(rounds, [0, rounds_in_which_it_falls], [0.9, 0.1]), 0.03)}
+    log = Log("here", {n: Curve(n, np.arange(1, 121) * 1000.0, v) for n, v in names.items()}, config={"envs": 8})
+    assert [f.severity for f in return_without_goal(log)] == told
+
+
 def test_a_goal_that_no_evaluation_reached():
     """Told by the measure that chooses checkpoints, after three evaluations; before half of the budget it is no warning."""
 

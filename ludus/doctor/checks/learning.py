@@ -43,8 +43,8 @@ def return_flat(log: Log) -> Iterator[Finding]:
     reward, a discount that forgets the reward, observations that say nothing.
 
     Look at the other findings first: they name the missing part. If there is none, audit the reward (`ludus doctor check`),
-    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1. Where envs have finished an episode
-    or two each it is only a note: those that end first are the short ones, and earn otherwise than the rest.
+    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1. Where envs have finished three
+    episodes each or fewer it is only a note: those that end first are the short ones, and earn otherwise than the rest.
     """
     for role in log.roles():
         judged, curve = of_role(log, role), log.of(role, "return")

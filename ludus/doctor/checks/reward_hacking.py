@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
-from ludus.doctor.progress import progress
+from ludus.doctor.progress import FEWEST_ROWS, Progress, progress
 from ludus.doctor.statistics import certainty, head, noise, tail
 
 FELL = -3.0
@@ -15,46 +16,84 @@ LEANS = 1.0
 """Standard errors. A goal that leans upwards may be on its way: hide-and-seek's catches rise later than its return, and noisily."""
 APART = 2.0
 """Standard errors, of the difference between two rises. Two noisy curves of which one rises a little more are no contradiction."""
+HALF = 0.5
+"""Share of a goal, or of what the return had gained."""
+HARDLY = 0.2
+"""Share of a return that may be lost with the goal: what is left was not paid for it."""
 FEWEST_EVALUATIONS = 3
 
 
 def return_without_goal(log: Log) -> Iterator[Finding]:
-    """The return rises while the measure of success (catches, wins, finishes) does not, or falls.
+    """The return rises while the measure of success (catches, wins, finishes) does not, or holds while that is lost by half or more.
 
     The agent has found a way to earn without doing the task: shaping that outweighs the goal, a cycle that pays, a bonus for
-    being there. The curve that everyone looks at goes up, so it is found last.
+    being there. The curve that everyone looks at goes up, so it is found last. Where opponents learn too, a goal may well be met less
+    and less often, but then a reward that is paid for it falls with it.
 
     Audit the reward (`ludus doctor check`): it shows what can be earned without the goal. Lower that term, or make it a
     difference of potentials.
     """
     for role in log.roles():
         curve = log.get(f"episode/{role}/return")
-        returns = progress(curve)
-        if curve is None or not returns.learned or returns.lost > 0.5:
+        goals = [c for c in log.starting(f"goal/{role}/") if c.name.split("/", 2)[2] not in log.better_low]
+        if curve is None or (told := _rises_without(curve, goals) or _holds_without(log, curve, goals)) is None:
             continue
-        judged = {c.name: (progress(c), _rise(c)) for c in log.starting(f"goal/{role}/") if len(c) >= 12}
-        if not judged or any((p.learned and p.lost < 0.5) or sure >= LEANS for p, sure in judged.values()):
-            continue
-        rise = _rise(curve)
-        if rise < LEANS or rise - max(sure for _, sure in judged.values()) < APART * math.sqrt(2):
-            continue
-        name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
-        if 0.9 < min(goal.start, goal.end) <= goal.best <= 1.0:
-            continue  # a share that is full already cannot rise
-        fell = sure < FELL and goal.end < goal.start
+        name, verb = told.name.split("/", 2)[2], "does not" if told.rises else "falls"
         term = _risen_term(log, role)
         yield Finding(
             check="return_without_goal",
-            severity="critical",
-            cause=f"the return of {role} rises but '{name.split('/', 2)[2]}' does not: the reward is earned without the task"
+            severity="critical" if told.rises else "warning",
+            cause=f"the return of {role} {'rises but' if told.rises else 'holds while'} '{name}' {verb}: the reward is earned without the task"
             + (f", through '{term}'" if term else ""),
-            evidence=f"return {returns.start:.4g} to {returns.end:.4g}; {name} {goal.start:.3g} to {goal.end:.3g}"
-            + (" (falling)" if fell else ""),
-            confidence=0.8 if fell else 0.65,
+            evidence=f"return {told.returns.start:.4g} to {told.returns.end:.4g}; {told.name} {told.goal.start:.3g} to {told.goal.end:.3g}"
+            + (" (falling)" if told.fell else ""),
+            confidence=0.8 if told.fell else 0.65,
             fix="audit the reward (ludus doctor check) and lower what pays without the goal" + (f": '{term}'" if term else ""),
-            first_step=log.curves[name].first_step,
-            last_step=log.curves[name].last_step,
+            first_step=log.curves[told.name].first_step,
+            last_step=log.curves[told.name].last_step,
         )
+
+
+@dataclass(frozen=True)
+class _Without:
+    """A return and the goal that does not go with it."""
+
+    returns: Progress
+    name: str
+    goal: Progress
+    fell: bool
+    rises: bool
+
+
+def _rises_without(curve: Curve, goals: list[Curve]) -> _Without | None:
+    """The return rises surely, and no goal does, or leans that way."""
+    returns, rise = progress(curve), _rise(curve)
+    judged = {c.name: (progress(c), _rise(c)) for c in goals if len(c) >= FEWEST_ROWS}
+    if not judged or not returns.learned or returns.lost > HALF:
+        return None
+    if any((p.learned and p.lost < HALF) or sure >= LEANS for p, sure in judged.values()):
+        return None
+    if rise < LEANS or rise - max(sure for _, sure in judged.values()) < APART * math.sqrt(2):
+        return None
+    name, (goal, sure) = min(judged.items(), key=lambda pair: pair[1][1])
+    if 0.9 < min(goal.start, goal.end) <= goal.best <= 1.0:
+        return None  # a share that is full already cannot rise
+    return _Without(returns, name, goal, sure < FELL and goal.end < goal.start, rises=True)
+
+
+def _holds_without(log: Log, curve: Curve, goals: list[Curve]) -> _Without | None:
+    """Every goal falls surely, by half or more, and the return does not lean that way, or hardly loses anything. Episodes that end first
+    are left out: where success ends an episode, they are the successful ones."""
+    later = [log.after_first_episodes(c) for c in (curve, *goals)]
+    if any(len(c) < FEWEST_ROWS for c in later) or len(later) < 2:
+        return None
+    returns, rise = progress(later[0]), _rise(later[0])
+    judged = {c.name: (progress(c), _rise(c)) for c in later[1:]}
+    holds = rise >= 0 or returns.end >= (1 - HARDLY) * returns.start > 0
+    if not holds or not all(sure < FELL and p.end <= HALF * p.start for p, sure in judged.values()):
+        return None
+    name, (goal, _) = min(judged.items(), key=lambda pair: pair[1][1])
+    return _Without(returns, name, goal, fell=True, rises=False)
 
 
 def _rise(curve: Curve) -> float:
