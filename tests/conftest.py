@@ -19,6 +19,7 @@ def kernel_cache(tmp_path_factory):
         os.environ["LUDUS_CACHE"] = str(shared / "ludus-cache")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests that compile the same game run in the same process of `pytest -n`, so that it is compiled once."""
     for item in items:
