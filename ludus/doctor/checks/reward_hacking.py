@@ -103,7 +103,7 @@ def _rise(curve: Curve) -> float:
 
 def _risen_term(log: Log, role: str) -> str:
     """The reward term that has risen most surely, if terms are logged."""
-    risen = [(_rise(c), c.name.split("/term/")[1]) for c in log.starting(f"episode/{role}/term/") if len(c) >= 12]
+    risen = [(_rise(c), c.name.split("/term/")[1]) for c in log.starting(f"episode/{role}/term/") if len(c) >= FEWEST_ROWS]
     return max(risen)[1] if risen and max(risen)[0] > 3 else ""
 
 
