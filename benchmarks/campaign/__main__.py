@@ -2,7 +2,7 @@
 
 `run` works through the queue: it skips results that are there, resumes runs that were interrupted, and writes one result
 file per experiment and seed. With `--jobs`, several runs at a time, each on cores of its own (two for an experiment on the
-CPU, one for one on a GPU), so that a large machine gives what two cores give. `table` prints what is finished, with 95%
+CPU, four for one on a GPU), so that a large machine gives what two cores give. `table` prints what is finished, with 95%
 bootstrap intervals over seeds.
 """
 
@@ -28,7 +28,7 @@ from benchmarks.campaign.experiments import EXPERIMENTS, Experiment
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 RUNS = Path("runs") / "campaign"
-CORES = {"cpu": 2, "cuda": 1}  # of one run, where several run at a time
+CORES = {"cpu": 2, "cuda": 4}  # of one run, where several run at a time; on a GPU they compile
 
 Cores = frozenset[int] | None
 Job = tuple[str, int]

@@ -453,12 +453,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe="brawl_strategy_full",
         after="brawl_fighter_gpu",
         options=(
-            *_FIGHTER, "--curriculum.first-stage", "3", *_steps(2.4),
-            "--eval.every-agent-steps", "1200000", "--eval.every-seconds", "7200",
+            *_FIGHTER, "--curriculum.first-stage", "3", *_steps(3.6),
+            "--eval.every-agent-steps", "3600000", "--eval.every-seconds", "7200",
         ),
         evaluations=_RECOGNISED,
         device="cuda",
-        claim="The full strategy encoder, begun with a fighter, after 2.4 million agent-steps on an H200",
+        claim="The full strategy encoder, begun with a fighter, after 3.6 million agent-steps on an H200",
         tags=("gpu",),
     ),
     "racing_gpu": Experiment(

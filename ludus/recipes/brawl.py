@@ -73,6 +73,7 @@ def brawl_strategy_full() -> Config:
     config = brawl_strategy()
     config.device, config.envs = "cuda", 512
     config.learn.minibatches = 32  # it gets through few steps: better many small updates
-    config.policy.strategy = StrategyConfig(size="full")
+    config.learn.learning_rate = "3e-4 -> 1e-4"  # wide layers move far in a step: at 1e-3 a fighter it begins with is forgotten
+    config.policy.strategy = StrategyConfig(size="full", vector=16)
     config.policy.memory_size = 512
     return config

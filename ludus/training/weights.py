@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from ludus.config import PolicyConfig
 from ludus.errors import LudusError
 from ludus.learn.algorithm import Algorithm
-from ludus.policies.strategy import HISTORY
+from ludus.policies.policy import Policy
+from ludus.policies.strategy import HISTORY, StrategyEncoder
 from ludus.training import checkpoint
 from ludus.training.run import Run
 
@@ -87,6 +89,7 @@ def load_policies(
                     f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the same policy settings"
                 )
         policy.load_state_dict({**wanted, **mine})
+        add_nothing_yet(policy, mine)
         loaded |= mine.keys()
     if not modules and list(manifest["layout"]["observation"]) == list(layout.describe()["observation"]):
         for name, module in beside.items():  # they read or foretell entries by their places: in another order they start anew
@@ -96,6 +99,14 @@ def load_policies(
             if theirs:
                 module.load_state_dict(theirs)
     return loaded
+
+
+def add_nothing_yet(policy: Policy, loaded: Collection[str]) -> None:
+    """A strategy encoder that joins a trained policy, which plays at first as it did without: a vector that means nothing yet
+    would make it forget in the first updates what it knew."""
+    for name, module in policy.named_modules():
+        if isinstance(module, StrategyEncoder) and not any(n.startswith(f"{name}.") for n in loaded):
+            nn.init.zeros_(module.into.weight)
 
 
 def difference(theirs: Collection[str], ours: Collection[str], where: str) -> str:

@@ -258,6 +258,12 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     theirs = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
     ours = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs) and ours.keys() > theirs.keys()
+    joins = "chaser/actor.seen.history.into.weight"
+    assert not ours[joins].any(), "it plays as the other did: a vector that means nothing yet adds nothing"
+    learned = load_file(checkpoint.folder(made, checkpoint.steps(made)[-1]) / "policy.safetensors")
+    assert learned[joins].any(), "and it is learned what to add"
+    again = api.start(larger, {}, tmp_path / "again", quiet=True, init_from=str(made.path), init_modules=("history",))
+    assert torch.equal(load_file(checkpoint.folder(again, 0) / "policy.safetensors")[joins], learned[joins])
     with pytest.raises(LudusError, match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings"):
         api.start(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
     with pytest.raises(LudusError, match=r"policy.strategy.history 8, and this run has 9"):
