@@ -29,7 +29,7 @@ MOST_ROWS = 4000
 """Of a column; longer ones keep every second row."""
 EARLY = 0.2
 """Share of the budget before which a run may still get going: until then only what cannot mend itself is critical."""
-AT_ONCE = ("not_finite", "observations_broken", "value_impossible")
+AT_ONCE = ("not_finite", "observations_broken", "value_impossible", "beginning_lost")
 HALF_WAY = 0.5
 NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
 """What says that nothing has been learnt yet: some healthy runs begin to learn when a third of their budget is spent."""
@@ -81,8 +81,11 @@ class Record:
 class Watcher:
     """Call `add` with every line; where `due` says so, `look`."""
 
-    def __init__(self, config: Mapping[str, Any], better_low: Iterable[str] = (), reference: Reference | None = None) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], better_low: Iterable[str] = (), reference: Reference | None = None, began_with: str = ""
+    ) -> None:
         self.config, self.better_low, self.reference = dict(config), frozenset(better_low), reference
+        self.began_with = began_with
         self.track: Finding | None = None
         """On or off the recipe's usual track, as of the last look. Not among the findings: a change on purpose is off it too."""
         self.records: list[Record] = []
@@ -114,7 +117,7 @@ class Watcher:
             self._not_finite.setdefault(name, int(step))
 
     def log(self) -> Log:
-        log = Log("this run", ours=True, config=self.config)
+        log = Log("this run", ours=True, config=self.config, began_with=self.began_with)
         log.curves = {name: column.curve(name) for name, column in self._columns.items()}
         log.lists, log.not_finite = dict(self._lists), dict(self._not_finite)
         log.better_low |= self.better_low

@@ -68,6 +68,8 @@ class Log:
     """What a log of another library calls a curve, by our name."""
     ours: bool = False
     """Written by Ludus, so absence of a column means something."""
+    began_with: str = ""
+    """The run whose policy it began with, the part that acts included."""
     self_play: bool = False
     """One policy plays agents against each other, so that its return need not rise."""
     better_low: frozenset[str] = frozenset(("loss_rate", "draw_rate", "draw"))
@@ -217,7 +219,8 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
     _fill(log, cells, columns, known=True)
     try:
-        log.config = dict(json.loads((folder / "config.json").read_text())["values"])
+        stored = json.loads((folder / "config.json").read_text())
+        log.config, log.began_with = dict(stored["values"]), began_with(stored)
     except (OSError, ValueError, KeyError, TypeError):
         log.notes.append("config.json is missing or cannot be read: settings were not seen")
     try:
@@ -225,6 +228,12 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         log.better_low |= {name for name, goal in goals.items() if not goal["higher_is_better"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")
+
+
+def began_with(stored: Mapping[str, Any]) -> str:
+    """What --init-from named, where config.json (`stored`) says so and --init-modules did not leave the actions out."""
+    acts = not stored.get("init_modules") or any(name in "action_head" for name in stored["init_modules"])
+    return str(stored.get("init_from") or "") if acts else ""
 
 
 def _timed(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float, Any]]:

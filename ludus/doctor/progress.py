@@ -117,10 +117,13 @@ def still_first_episodes(log: Log, role: str) -> bool:
     """Is too much of the log from before every env has had an episode? Those that end first are the short ones, which earn otherwise
     than the rest: without them the beginning is missing."""
     curve = log.of(role, "return")
-    if curve is None:
-        return False
+    return curve is not None and curve.last_step < long_enough_at(log, curve)
+
+
+def long_enough_at(log: Log, curve: Curve) -> float:
+    """The step by which enough of the log comes after the first episodes; infinite while those are not over."""
     later = log.after_first_episodes(curve)
-    return not len(later) or later.first_step > LATE * later.last_step
+    return later.first_step / LATE if len(later) else math.inf
 
 
 def same_but_sooner(log: Log, role: str) -> Curve | None:

@@ -15,7 +15,7 @@ from typing import Any
 from ludus.config import flatten
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.live import BY_CLOCK, Record, Watcher
-from ludus.doctor.log import read_log
+from ludus.doctor.log import began_with, read_log
 from ludus.doctor.reference import find
 from ludus.doctor.watch import examine
 from ludus.recipes import REFERENCES
@@ -32,7 +32,7 @@ class RunDoctor:
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
-        self.watcher = Watcher(values, low, find(REFERENCES, values))
+        self.watcher = Watcher(values, low, find(REFERENCES, values), began_with(run.read_json("config.json")))
         self.acts_on: Finding | None = None
         """The finding for which the run is to stop or to be rolled back."""
 

@@ -14,7 +14,7 @@ from ludus.doctor.checks.learning import evaluation_below_training, learned_by_h
 from ludus.doctor.checks.memory import keys_not_foretold
 from ludus.doctor.checks.value import value_loss_grows
 from ludus.doctor.live import Watcher
-from ludus.doctor.log import Curve, Log, read_log
+from ludus.doctor.log import Curve, Log, began_with, read_log
 from ludus.doctor.names import full_name
 from ludus.doctor.watch import examine
 from ludus.intervals import wilson
@@ -470,3 +470,23 @@ def test_levels_known_by_heart_are_not_told_before_every_env_has_played_some():
         ]
 
     assert told(39.0) == [] and told(40.0) == ["learned_by_heart"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "far", "told"),
+    [
+        ({"init_from": "runs/fighter"}, 2.0, "critical"),
+        ({"init_from": "runs/fighter", "init_modules": ["actor", "action_head"]}, 0.3, "warning"),
+        ({"init_from": "runs/fighter"}, 0.06, None),
+        ({"init_from": "runs/fighter", "init_modules": ["encoder"]}, 2.0, None),  # the actions are new: there is no play to lose
+        ({}, 2.0, None),
+    ],
+)
+def test_a_policy_that_is_lost_in_the_first_updates(stored, far, told):
+    log = healthy()
+    log.began_with = began_with(stored)
+    kl = log.curves["ppo/agent/approx_kl"].values
+    change(log, "ppo/agent/approx_kl", np.where(np.arange(len(kl)) == 0, far, kl))
+    found = [f for f in examine(log) if f.check == "beginning_lost"]
+    assert [f.severity for f in found] == ([told] if told else [])
+    assert not found or ("runs/fighter" in found[0].cause and f"KL {far:.3g}" in found[0].evidence)

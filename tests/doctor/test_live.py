@@ -9,7 +9,7 @@ import pytest
 from ludus.doctor import live
 from ludus.doctor.finding import Finding
 from ludus.doctor.live import MOST_ROWS, Column, Watcher
-from ludus.doctor.log import read_log
+from ludus.doctor.log import began_with, read_log
 from ludus.doctor.watch import examine
 
 LUDUS = Path(__file__).parent / "logs" / "ludus"
@@ -28,7 +28,8 @@ def lines_of(name: str) -> list[dict]:
 def watched(name: str, watcher: Watcher | None = None, start: int = 0, stop: int | None = None):
     """The watcher after these lines, and what it was certain of on the way: (share of the run, check)."""
     lines = lines_of(name)
-    watcher = watcher or Watcher(json.loads((LUDUS / name / "config.json").read_text())["values"])
+    stored = json.loads((LUDUS / name / "config.json").read_text())
+    watcher = watcher or Watcher(stored["values"], began_with=began_with(stored))
     certain, last = [], lines[-1]["progress/agent_steps"]
     for line in lines[start:stop]:
         watcher.add(line)
@@ -47,7 +48,8 @@ def test_nothing_is_critical_at_any_time_of_a_healthy_run(name):
 @pytest.mark.parametrize(
     ("name", "check", "by"),
     [("sick_entropy", "entropy_stuck", 0.7), ("sick_near_pays", "return_without_goal", 0.5),
-     ("sick_learning_rate", "updates_too_large", 0.7), ("sick_forgets", "updates_too_large", 0.9)],
+     ("sick_learning_rate", "updates_too_large", 0.7), ("sick_forgets", "updates_too_large", 0.9),
+     ("sick_begun", "beginning_lost", 0.7)],
 )  # fmt: skip
 def test_a_sick_run_is_known_before_its_end(name, check, by):
     watcher, certain = watched(name)

@@ -40,6 +40,7 @@ SICK = {
     "ludus/sick_forgets": ["updates_too_large"],
     "ludus/sick_leak": ["slowing_down", "memory_grows"],
     "ludus/sick_learning_rate": ["updates_too_large"],
+    "ludus/sick_begun": ["beginning_lost"],
     "ludus/sick_entropy": ["entropy_stuck"],
     "ludus/sick_gradient": ["gradient_vanishes", "updates_too_large"],
     "ludus/sick_saturated": ["updates_too_large", "actions_saturated"],

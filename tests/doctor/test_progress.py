@@ -44,3 +44,7 @@ def test_a_return_is_not_judged_by_the_episodes_that_end_first(rounds, severity,
     assert found.severity == severity
     assert of_role(log, "agent").flat == (severity == "critical")
     assert ("too soon" in found.cause and f"{rounds:.1f} episodes each" in found.evidence) == (severity == "info")
+    if severity == "info":
+        # what it asks for is enough: the first episodes are over at 1 / rounds of the log, which is then 0.3 of it
+        asked = int(found.fix.split("until ")[1].split(" agent-steps")[0].replace(",", ""))
+        assert asked == pytest.approx(curve.last_step / rounds / 0.3, rel=0.1) and asked > curve.last_step

@@ -10,7 +10,7 @@ import numpy as np
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
-from ludus.doctor.progress import Progress, competitive, of_role, progress, still_first_episodes, sure_fall
+from ludus.doctor.progress import Progress, competitive, long_enough_at, of_role, progress, still_first_episodes, sure_fall
 from ludus.doctor.statistics import head, noise, tail, windows
 
 FEWEST_EVALUATIONS = 3
@@ -43,8 +43,9 @@ def return_flat(log: Log) -> Iterator[Finding]:
     reward, a discount that forgets the reward, observations that say nothing.
 
     Look at the other findings first: they name the missing part. If there is none, audit the reward (`ludus doctor check`),
-    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1. Where envs have finished three
-    episodes each or fewer it is only a note: those that end first are the short ones, and earn otherwise than the rest.
+    then try the learning rate ten times larger and ten times smaller, then gamma closer to 1. Where much of the
+    log is from before every env had finished an episode it is only a note: those that end first are the short ones, and earn
+    otherwise than the rest.
     """
     for role in log.roles():
         judged, curve = of_role(log, role), log.of(role, "return")
@@ -79,13 +80,15 @@ def return_flat(log: Log) -> Iterator[Finding]:
 
 
 def _too_soon(log: Log, role: str, curve: Curve) -> Finding:
+    step = long_enough_at(log, curve)
+    until = f"{step:,.0f} agent-steps are made" if math.isfinite(step) else "envs have finished several episodes each"
     return Finding(
         check="return_flat",
         severity="info",
         cause=f"the return of {role} has not improved, but it is too soon to tell: the episodes that end first are the short ones",
         evidence=f"envs have finished {_rounds(log, curve.last_step):.1f} episodes each ({len(curve)} rows)",
         confidence=0.3,
-        fix=f"train on until envs have finished {ROUNDS} episodes each, or use fewer envs",
+        fix=f"train on until {until}, or use fewer envs",
         first_step=curve.first_step,
         last_step=curve.last_step,
     )

@@ -19,6 +19,7 @@ MOSTLY_CLIPPED = 0.5
 SMALL_KL = 1e-3
 NO_KL = 1e-5
 """A hundredth of the smallest update that learns: the policy stands still."""
+FIRST_UPDATES = 3
 CROWDING = 1000.0
 """Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no part in a clipped norm."""
 CERTAIN = 0.01
@@ -60,6 +61,32 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
             overrides={"learn.learning_rate": "*0.1", "learn.target_kl": "0.02"},
             first_step=onset,
             last_step=curve.last_step,
+        )
+
+
+def beginning_lost(log: Log) -> Iterator[Finding]:
+    """A run that began with a trained policy (`--init-from`) is thrown far from it by its first updates: what it knew is lost.
+
+    The learning rate is that of a beginner, or parts that are new mean nothing yet and disturb the rest (a wide strategy
+    encoder, for one). It then learns anew from nearly nothing, and nothing in its curves tells: they only start low.
+
+    Divide the learning rate by three to ten, and evaluate the run it began with: the first evaluation should be as good.
+    """
+    for role in log.roles() if log.began_with else ():
+        kl = log.of(role, "approx_kl")
+        far = float(kl.values[:FIRST_UPDATES].max()) if kl is not None and len(kl) else 0.0
+        if kl is None or far <= LARGE_KL:
+            continue
+        yield Finding(
+            check="beginning_lost",
+            severity="critical" if far > HUGE_KL else "warning",
+            cause=f"the first updates throw {role} far from the policy it began with, that of {log.began_with}",
+            evidence=f"KL {far:.3g} in the first {FIRST_UPDATES} rows (0.005 to 0.03 is usual)",
+            confidence=0.9 if far > HUGE_KL else 0.6,
+            fix="--learn.learning-rate a third to a tenth of what it is, and begin again",
+            overrides={"learn.learning_rate": "*0.1"},
+            first_step=kl.first_step,
+            last_step=int(kl.steps[min(FIRST_UPDATES, len(kl)) - 1]),
         )
 
 
@@ -172,4 +199,4 @@ def values_explain_nothing(log: Log) -> Iterator[Finding]:
         )
 
 
-CHECKS = (updates_too_large, policy_frozen, values_explain_nothing)
+CHECKS = (beginning_lost, updates_too_large, policy_frozen, values_explain_nothing)

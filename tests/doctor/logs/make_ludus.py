@@ -88,6 +88,8 @@ RUNS: dict[str, list[str]] = {
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
+BEGUN = ("ppo/fighter/approx_kl", "ppo/fighter/clip_fraction", "episode/fighter/return", "goal/", "league/bot:", "progress/episodes")
+
 # name → every so many rows of so many, besides those with an evaluation, and the beginnings of the names kept
 CUT: dict[str, tuple[int, int, tuple[str, ...]]] = {
     # mechs on a GPU: those that hid survived and lost; now they win, and survive less
@@ -104,6 +106,10 @@ CUT: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "sick_declines": (40, 10_000, ("eval/self/finish", "goal/driver/", "episode/driver/return")),
     # racing_lidar, seed 2: evaluations of 98 and 100%, the last as good as any
     "healthy_racing": (40, 10_000, ("eval/self/finish", "goal/driver/", "episode/driver/return")),
+    # brawl_strategy_full on a GPU, begun with a fighter that won all matches: at a learning rate of 1e-3 and with a vector of 256 it loses all
+    "sick_begun": (1, 40, BEGUN),
+    # the same at 3e-4, with a vector of 16 that adds nothing at first
+    "healthy_begun": (2, 10_000, BEGUN),
     # racing_seed_working, seed 0: 26 copies of the target network, and no lap
     "sick_short_sighted": (8, 10_000, ("eval/self/", "goal/driver/", "episode/driver/return", "episode/driver/length", "rainbow/driver/q_", "progress/")),
 }  # fmt: skip
@@ -123,9 +129,10 @@ def cut(run: Path, name: str) -> None:
             )
     (target / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     settings = run / "config.json"
-    values = json.loads(settings.read_text())["values"] if settings.exists() else {}
-    values = {k: v for k, v in values.items() if k.startswith(SETTINGS)}
-    (target / "config.json").write_text(json.dumps({"values": values}, indent=1) + "\n")
+    stored = json.loads(settings.read_text()) if settings.exists() else {"values": {}}
+    values = {k: v for k, v in stored["values"].items() if k.startswith(SETTINGS)}
+    begun = {k: v for k, v in stored.items() if k.startswith("init_")}
+    (target / "config.json").write_text(json.dumps({"values": values, **begun}, indent=1) + "\n")
 
 
 def _unread(name: str) -> bool:
