@@ -88,7 +88,14 @@ RUNS: dict[str, list[str]] = {
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }  # fmt: skip
 
-BEGUN = ("ppo/fighter/approx_kl", "ppo/fighter/clip_fraction", "episode/fighter/return", "goal/", "league/bot:", "progress/episodes")
+BEGUN = (
+    "ppo/fighter/approx_kl",
+    "ppo/fighter/clip_fraction",
+    "episode/fighter/return",
+    "goal/",
+    "league/bot:",
+    "progress/episodes",
+)
 
 # name → every so many rows of so many, besides those with an evaluation, and the beginnings of the names kept
 CUT: dict[str, tuple[int, int, tuple[str, ...]]] = {
