@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import hashlib
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ import numpy as np
 from ludus.errors import RuleError
 
 
-def names_in(code: types.CodeType) -> tuple[set[str], set[str]]:
+@functools.cache  # every batch that is made asks for it, of every rule
+def names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     """Global names and attribute names used by a function, nested code included."""
     used: set[str] = set()
     attributes: set[str] = set()
@@ -34,7 +36,7 @@ def names_in(code: types.CodeType) -> tuple[set[str], set[str]]:
             inner, inner_attributes = names_in(constant)
             used |= inner
             attributes |= inner_attributes
-    return used, attributes
+    return frozenset(used), frozenset(attributes)
 
 
 def single(value: Any) -> Any:
@@ -92,7 +94,7 @@ class Linker:
             raise RuleError(f"the rule function {function.__name__} calls itself: write it as a loop")
         return self.done[key]
 
-    def _convert(self, value: Any, attributes: set[str]) -> Any:
+    def _convert(self, value: Any, attributes: Set[str]) -> Any:
         if value is math:
             return self.math
         if isinstance(value, types.FunctionType):
@@ -101,7 +103,7 @@ class Linker:
             return self._module(value, attributes)
         return single(value)
 
-    def _module(self, module: types.ModuleType, attributes: set[str]) -> types.ModuleType:
+    def _module(self, module: types.ModuleType, attributes: Set[str]) -> types.ModuleType:
         proxy = types.ModuleType(module.__name__)
         for name in attributes & vars(module).keys():
             setattr(proxy, name, self._convert(getattr(module, name), attributes))
@@ -150,7 +152,7 @@ def fingerprint(functions: list[Callable]) -> str:
             else:
                 feed(type(constant).__name__, constant)
 
-    def feed_value(name: str, value: Any, attributes: set[str]) -> None:
+    def feed_value(name: str, value: Any, attributes: Set[str]) -> None:
         if isinstance(value, types.FunctionType):
             feed(name)
             feed_function(value)

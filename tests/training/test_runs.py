@@ -16,6 +16,9 @@ from ludus.training.run import Run, read_lines
 from ludus.training.weights import refuse_other_meaning
 
 
+TINY = StrategyConfig(size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8)
+
+
 def config(**changes):
     base = Config(
         game="pursuit", game_values={"max_steps": 30}, envs=8, policy=PolicyConfig(hidden=(16,)), learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
@@ -53,7 +56,7 @@ def test_the_folder_tells_everything(run):
     assert any("tfevents" in n for n in names)
     data = run.read_json("config.json")
     assert data["values"]["learn.gae_lambda"] == 0.95 and data["origins"]["learn.gae_lambda"] == "default"
-    assert (data["origins"]["envs"] == "recipe" and data["origins"]["train.dtype"] == "command line") or True
+    assert data["origins"]["envs"] == "recipe" and data["origins"]["train.dtype"] == "derived"
     game = run.read_json("game.json")
     assert (
         game["params"]["speed"] == pytest.approx(0.2) and game["layout"]["observation"][0] == "heading_x" and game["fingerprint"]
@@ -249,7 +252,7 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
 
 def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     """As a fighter that then learns to recognise its opponents. What is new is never filled in silence."""
-    larger = config(policy=PolicyConfig(hidden=(16,), strategy=StrategyConfig(size="small", entries="other0_", history=8)))
+    larger = config(policy=PolicyConfig(hidden=(16,), strategy=TINY))
     told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
     with pytest.raises(LudusError, match=told) as refused:
         api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
