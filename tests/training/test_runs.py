@@ -15,7 +15,6 @@ from ludus.training import checkpoint
 from ludus.training.run import Run, read_lines
 from ludus.training.weights import refuse_other_meaning
 
-
 TINY = StrategyConfig(size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8)
 
 
