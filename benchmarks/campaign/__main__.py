@@ -200,6 +200,7 @@ def side_by_side(jobs: list[Job], at_once: int) -> None:
     for job in jobs:
         waiting.put(job)
     free, changed = sorted(os.sched_getaffinity(0)), threading.Condition()
+    all_cores = len(free)
 
     def work() -> None:
         while True:
@@ -207,7 +208,7 @@ def side_by_side(jobs: list[Job], at_once: int) -> None:
                 job = waiting.get_nowait()
             except queue.Empty:
                 return
-            need = min(CORES[EXPERIMENTS[job[0]].device], os.cpu_count() or 1)
+            need = min(CORES[EXPERIMENTS[job[0]].device], all_cores)
             with changed:
                 while len(free) < need:
                     changed.wait()

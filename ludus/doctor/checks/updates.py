@@ -19,7 +19,8 @@ MOSTLY_CLIPPED = 0.5
 SMALL_KL = 1e-3
 NO_KL = 1e-5
 """A hundredth of the smallest update that learns: the policy stands still."""
-FIRST_UPDATES = 3
+FIRST_ROWS = 3
+"""Iterations: what a run began with is lost at once, or not by this."""
 CROWDING = 1000.0
 """Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no part in a clipped norm."""
 CERTAIN = 0.01
@@ -74,19 +75,19 @@ def beginning_lost(log: Log) -> Iterator[Finding]:
     """
     for role in log.roles() if log.began_with else ():
         kl = log.of(role, "approx_kl")
-        far = float(kl.values[:FIRST_UPDATES].max()) if kl is not None and len(kl) else 0.0
+        far = float(kl.values[:FIRST_ROWS].max()) if kl is not None and len(kl) else 0.0
         if kl is None or far <= LARGE_KL:
             continue
         yield Finding(
             check="beginning_lost",
             severity="critical" if far > HUGE_KL else "warning",
             cause=f"the first updates throw {role} far from the policy it began with, that of {log.began_with}",
-            evidence=f"KL {far:.3g} in the first {FIRST_UPDATES} rows (0.005 to 0.03 is usual)",
+            evidence=f"KL {far:.3g} in the first {FIRST_ROWS} rows (0.005 to 0.03 is usual)",
             confidence=0.9 if far > HUGE_KL else 0.6,
             fix="--learn.learning-rate a third to a tenth of what it is, and begin again",
             overrides={"learn.learning_rate": "*0.1"},
             first_step=kl.first_step,
-            last_step=int(kl.steps[min(FIRST_UPDATES, len(kl)) - 1]),
+            last_step=int(kl.steps[min(FIRST_ROWS, len(kl)) - 1]),
         )
 
 

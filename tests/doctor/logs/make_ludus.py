@@ -113,7 +113,7 @@ CUT: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "sick_declines": (40, 10_000, ("eval/self/finish", "goal/driver/", "episode/driver/return")),
     # racing_lidar, seed 2: evaluations of 98 and 100%, the last as good as any
     "healthy_racing": (40, 10_000, ("eval/self/finish", "goal/driver/", "episode/driver/return")),
-    # brawl_strategy_full on a GPU, begun with a fighter that won all matches: at a learning rate of 1e-3 and with a vector of 256 it loses all.
+    # brawl_strategy_full on a GPU, begun with a fighter: at a learning rate of 1e-3 and with a vector of 256 it loses all matches at first.
     # Only its metrics were kept: config.json is that of healthy_begun with the settings it had
     "sick_begun": (1, 40, BEGUN),
     # the same at 3e-4, with a vector of 16 that adds nothing at first
