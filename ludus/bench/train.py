@@ -150,8 +150,10 @@ class _BareRole:
         self.policy = Policy(role.batch.layout.observation, role.space, config.policy, role.policy.seen).to(config.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True, capturable=config.device == "cuda")
         entries = self.policy.inputs
-        valid = role.rollout.valid.unflatten(0, (-1, self.length)).any(1)
-        chunks = int(valid.sum()) if config.device == "cpu" else valid.numel()  # on CUDA shapes do not vary: all are learned from
+        useful = role.rollout.valued.unflatten(0, (-1, self.length)).any(1)
+        chunks = (
+            int(useful.sum()) if config.device == "cpu" else useful.numel()
+        )  # on CUDA shapes do not vary: all are learned from
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
         self.learning = torch.randn(self.length, max(1, chunks // self.minibatches), entries, device=config.device)
         self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}

@@ -14,6 +14,7 @@ CUDA the rollout, the advantages and each pass are graphs, captured once and rep
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +27,7 @@ from ludus.learn.actions import action_metrics
 from ludus.learn.advantage import explained_variance, generalised_advantages, masked_mean, standardise
 from ludus.learn.algorithm import Evidence, Learner, Timed
 from ludus.learn.next_keys import later_steps
-from ludus.learn.role import LOSS_SUMS, OVERVIEW, SAMPLE, SUMS, Role
+from ludus.learn.role import LOSS_SUMS, OF_VALID_ROWS, OVERVIEW, SAMPLE, SUMS, Role
 from ludus.policies.heads import Actions
 from ludus.training.graphs import compiled
 
@@ -142,7 +143,7 @@ class PPO(Learner):
         role.policy.train()
         self.run(f"prepare {role.name}", lambda: self.prepare(role))
         epochs = 0
-        if max(rates) > 0 and (self.on_gpu or bool(role.rollout.valid.any())):
+        if max(rates) > 0 and (self.on_gpu or bool(role.rollout.valued.any())):
             for epoch in range(c.epochs):
                 if epoch and c.recompute_advantages:
                     self.run(f"recompute {role.name}", lambda: self.recompute(role))
@@ -156,6 +157,10 @@ class PPO(Learner):
         values = torch.cat([role.sums, role.overview]).tolist()
         out = dict(zip([*SUMS, *OVERVIEW], values, strict=True))
         updates = out.pop("updates")
+        for name in OF_VALID_ROWS if not out.pop("valid_rows") else ():
+            del out[name]  # nobody of this role decided anything: there is no mean, rather than one of 0
+        if math.isnan(out.get("explained_variance", 0.0)):
+            del out["explained_variance"]
         used = {"auxiliary_loss": bool(c.auxiliary), "next_keys_loss": bool(c.next_keys)}
         for name in SUMS[:-1]:
             mean = out.pop(name) / max(1.0, updates)
@@ -177,7 +182,7 @@ class PPO(Learner):
             later = later_steps(r.terminated | r.truncated, torch.rand_like(r.reward))
             r.later.copy_(later * role.rows + torch.arange(role.rows, device=later.device))
         if role.config.normalise_values:
-            role.policy.update_value_norm(r.target, r.valid)
+            role.policy.update_value_norm(r.target, r.valued)
         mean = masked_mean(r.advantage, r.valid)
         overview = {
             "explained_variance": explained_variance(r.value[:steps], r.target, r.valid),
@@ -185,13 +190,14 @@ class PPO(Learner):
             "value_mean": masked_mean(r.value[:steps], r.valid),
             "return_mean": masked_mean(r.target, r.valid),
             "invalid_share": 1.0 - r.valid.float().mean(),
+            "valid_rows": r.valid.sum().float(),
         }
         role.overview.copy_(torch.stack([overview[name] for name in OVERVIEW]))
 
     def set_targets(self, role: Role) -> None:
         r, c = role.rollout, role.config
-        generalised_advantages(r.reward, r.value, r.terminated, r.truncated, r.idle, role.gamma, c.gae_lambda, r.advantage)
-        torch.add(r.advantage, r.value[:-1], out=r.target)
+        ends = (r.terminated, r.truncated, r.idle)
+        generalised_advantages(r.reward, r.value, *ends, role.gamma, c.gae_lambda, r.advantage, r.target)
         r.standardised.copy_(standardise(r.advantage, r.valid))
 
     @torch.no_grad()
@@ -210,26 +216,26 @@ class PPO(Learner):
         if role.strategy is not None:
             role.strategy.look_again(role.sample())
         if role.policy.normalise_observation:
-            role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valid.flatten())
+            role.policy.observation_norm.update(r.observation[:-1].flatten(0, 1), r.valued.flatten())
 
     def one_pass(self, role: Role) -> None:
         """One pass over the rollout in minibatches of whole chunks."""
         c = role.config
         role.pass_kl.zero_()
         data = self.chunks(role)
-        for minibatch in self.shuffled(data["valid"], c.minibatches):
+        for minibatch in self.shuffled(data["valued"], c.minibatches):
             role.optimizer.zero_grad()
-            total = data["valid"][:, minibatch].sum().float()
+            totals = [data[name][:, minibatch].sum().float() for name in ("valid", "valued")]
             for indices in minibatch.tensor_split(c.accumulate):
-                loss, sums = self.loss(role, data, indices, total, self.seen(role, indices))
+                loss, sums = self.loss(role, data, indices, *totals, self.seen(role, indices))
                 loss.backward()
                 role.sums[: len(LOSS_SUMS)] += sums
                 role.pass_kl += sums[LOSS_SUMS.index("approx_kl")] / c.minibatches
-            self.update(role, total)
+            self.update(role, totals[1])
 
     def update(self, role: Role, total: Tensor) -> None:
         nothing = (total == 0).float()
-        if self.on_gpu:  # a minibatch without a valid row must not move the weights by momentum alone
+        if self.on_gpu:  # a minibatch that teaches nothing must not move the weights by momentum alone
             role.no_valid_row.copy_(nothing)
             role.optimizer.found_inf = role.no_valid_row  # type: ignore[attr-defined]
         limit = role.config.max_grad_norm
@@ -249,9 +255,10 @@ class PPO(Learner):
         return role.rollout.stacks(chunks // rows * self.bptt + steps, (chunks % rows).expand(self.bptt, -1))
 
     def loss_terms(
-        self, role: Role, data: dict[str, Tensor], indices: Tensor, total: Tensor, seen: dict[str, Tensor]
+        self, role: Role, data: dict[str, Tensor], indices: Tensor, total: Tensor, total_valued: Tensor, seen: dict[str, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """The PPO loss of (a part of) a minibatch [L, C] with `total` valid rows: only these count, each as much as any other.
+        The value is learned on idle rows, too: rollouts end in the middle of them.
 
         Returns also what it is made of, in the order of LOSS_SUMS.
         """
@@ -282,7 +289,7 @@ class PPO(Learner):
             old = role.policy.normal_value(part["value"])
             clipped = old + (output.value - old).clamp(-c.value_clip, c.value_clip)
             error = torch.max(error, (clipped - target).square())
-        value_loss = 0.5 * mean(error)
+        value_loss = 0.5 * (error * (part["valued"] / total_valued.clamp(min=1.0))).sum()
         with contextlib.nullcontext() if role.entropy_matters else torch.no_grad():
             entropy = mean(output.distribution.entropy())
         loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
@@ -329,25 +336,26 @@ class PPO(Learner):
                 return x.reshape(1, steps * rows, *x.shape[2:])
             return x.reshape(count, length, rows, *x.shape[2:]).transpose(0, 1).reshape(length, count * rows, *x.shape[2:])
 
-        names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "starts", "target"]
+        names = ["observation", "raw", "binary", "choices", "log_prob", "value", "valid", "valued", "starts", "target"]
         names += ["mask"] if role.space.masked else []
         names += ["later"] if role.key_predictor is not None else []
         data = {name: cut(getattr(r, name)) for name in names}
         if role.config.burn_in:  # the first steps of a chunk only warm the memory up
-            data["valid"] = data["valid"].clone()
-            data["valid"][: role.config.burn_in] = False
+            for name in ("valid", "valued"):
+                data[name] = data[name].clone()
+                data[name][: role.config.burn_in] = False
         data["advantage"] = cut(r.standardised)
         data["target"] = role.policy.normal_value(data["target"])
         data["state"] = r.state.reshape(1, count * rows, r.state.shape[-1])
         return data
 
-    def shuffled(self, valid: Tensor, parts: int) -> Iterator[Tensor]:
-        """Chunk indices in random order, in `parts` equal parts. On the CPU, chunks without a valid row are left out."""
-        count = valid.shape[1]
+    def shuffled(self, useful: Tensor, parts: int) -> Iterator[Tensor]:
+        """Chunk indices in random order, in `parts` equal parts. On the CPU, chunks that teach nothing are left out."""
+        count = useful.shape[1]
         if self.config.device == "cpu":
-            useful = valid.any(0).nonzero().squeeze(1)
-            order = useful[torch.randperm(len(useful))]
+            kept = useful.any(0).nonzero().squeeze(1)
+            order = kept[torch.randperm(len(kept))]
             yield from (o for o in order.tensor_split(parts) if len(o))
         else:
-            order = torch.rand(count, device=valid.device).argsort()
+            order = torch.rand(count, device=useful.device).argsort()
             yield from order.split(count // parts)

@@ -26,7 +26,7 @@ from ludus.curriculum.schedules import parse
 from ludus.learn.actions import action_metrics
 from ludus.learn.algorithm import Evidence, Learner, Timed, make_policy
 from ludus.learn.feasible import feasible_values
-from ludus.learn.replay import GOES_ON, Replay, Sample
+from ludus.learn.replay import Replay, Sample
 from ludus.policies.q_policy import NoisyLinear, QPolicy, move
 
 SAMPLE = 512  # rows for diagnostics
@@ -108,7 +108,8 @@ class Role:
         self.last_updates = self.last_steps = 0
         self.updates_per_iteration = c.rollout * self.rows * c.replay_ratio / c.batch
         self.epsilon, self.gamma, self.beta, self.following = (torch.zeros((), device=device) for _ in range(4))
-        self.random_actions = torch.zeros((), device=device)
+        self.gamma.fill_(parse(c.gamma)(0.0))
+        self.random_actions, self.ended_episodes = (torch.zeros((), device=device) for _ in range(2))
         self.sums = torch.zeros(len(SUMS), device=device)
         self.q_extremes = torch.zeros(2, device=device)
         self.noisy = [layer for layer in self.policy.online.modules() if isinstance(layer, NoisyLinear)]
@@ -117,13 +118,13 @@ class Role:
         """Everything that an iteration changes and the next one needs."""
         optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
         modules = [t for m in (self.policy, self.target) for t in (*m.parameters(), *m.buffers())]
-        sums = [self.sums, self.q_extremes, self.random_actions]
+        sums = [self.sums, self.q_extremes, self.random_actions, self.ended_episodes]
         return [*modules, *optimizer, self.start, *sums, *self.replay.tensors().values()]
 
     def carried(self) -> dict[str, Tensor]:
         """The replay, if it is small enough to be saved again and again; after a resume a larger one is filled anew."""
         kept = self.replay.tensors() if self.replay.nbytes <= SAVED_BYTES else {}
-        return {"start": self.start, **{f"replay/{n}": t for n, t in kept.items()}}
+        return {"start": self.start, "gamma": self.gamma, **{f"replay/{n}": t for n, t in kept.items()}}
 
     def flat(self, name: str) -> Tensor:
         """A batch array of this role's agents as [rows, …], env after env."""
@@ -149,9 +150,13 @@ class Role:
 
     def see(self, action: Tensor) -> None:
         """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
-        valid = self.flat("valid") & (self.flat("controller") == 0)
+        learns = self.flat("controller") == 0
+        valid = self.flat("valid") & learns
+        idle = self.flat("was_alive") & ~self.flat("valid") & learns
         reward = self.flat("reward") * self.config.reward_scale
-        self.replay.add(action, reward, valid, self.flat("agent_terminated"), self.flat("agent_truncated"))
+        ends = self.flat("agent_terminated"), self.flat("agent_truncated")
+        self.replay.add(action, reward, valid, idle, *ends, self.gamma)
+        self.ended_episodes += ((ends[0] | ends[1]) & learns).sum()
         self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
 
     # -- learning ------------------------------------------------------------------------------------------------------
@@ -255,6 +260,7 @@ class Rainbow(Learner):
     def play(self, timed: Timed) -> None:
         for role in self.roles.values():
             role.random_actions.zero_()
+            role.ended_episodes.zero_()
         for _ in range(self.c.rollout):
             with timed("act"), self.precision():
                 actions = {name: role.act() for name, role in self.roles.items()}
@@ -375,7 +381,7 @@ class Rainbow(Learner):
         distance = [(a - b).square().sum() for a, b in zip(role.parameters, role.target.parameters(), strict=True)]
         size = [p.square().sum() for p in role.parameters]
         values = {
-            "steps": valid.sum(), "episodes": (valid & (r.end[recent] != GOES_ON)).sum(),
+            "steps": valid.sum(), "episodes": role.ended_episodes,
             "random_action_share": role.random_actions, "replay_size": r.head.clamp(max=r.length) * role.rows,
             "target_distance": (torch.stack(distance).sum() / torch.stack(size).sum()).sqrt(),
             "q_min": role.q_extremes[0], "q_max": role.q_extremes[1], **dict(zip(SUMS, role.sums, strict=True)),

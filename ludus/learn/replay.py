@@ -7,6 +7,10 @@ when they are sampled. Times count from the start of the run; time t lies at t m
 A finished env shows its true final observation and then spends one row on starting anew, which is not valid. Hence the row
 after an end holds what a truncated transition bootstraps from, and no sum of rewards ever runs past an end.
 
+Idle rows (alive, without a decision) belong to the decision before them: their rewards are added to its row, discounted, and
+`span` says how many rows on the next decision, or the final observation, is. So an n-step sum runs over n decisions, whatever
+lies between them, and never bootstraps from a row in which nothing is decided.
+
 Axes: L times of the ring, R rows (env × agent of the role), B transitions of a sample, n steps of reward. Nothing is read
 back to the host, so that on CUDA writing and sampling can be parts of a graph.
 """
@@ -84,6 +88,7 @@ class Sample(NamedTuple):
     following_seen: dict[str, Tensor]
     following_mask: Tensor | None  # [1, B, actions]
     usable: Tensor  # [B]
+    waiting: Tensor  # [B] not usable yet: the agent is still idle
     weight: Tensor  # [B] makes up for prioritised sampling; 0 where not usable
     leaf: Tensor  # [B] for new priorities
     age: Tensor  # [B] steps since it happened
@@ -107,18 +112,19 @@ class Replay:
         self.reward = zeros()
         self.end = zeros(dtype=torch.uint8)
         self.valid = zeros(dtype=torch.bool)
+        self.span = torch.ones_like(self.reward, dtype=torch.int32)  # rows to the next decision
+        self.decided_at = torch.full((rows,), -1, dtype=torch.long, device=device)  # time of the last decision; -1: none yet
         self.step = zeros(dtype=torch.int32)  # of the episode
         self.seen = {name: zeros(part.height, part.width, dtype=torch.uint8) for name, part in parts.items()}
         self.head = torch.zeros((), dtype=torch.long, device=device)  # the time that is written next
         self.every_row = torch.arange(rows, device=device)
-        self.ahead = torch.arange(n_step, device=device).unsqueeze(1)
         self.look_back = max((part.frames for part in parts.values()), default=1) - 1
         self.tree = SumTree(self.length * rows, device) if alpha is not None else None
         self.highest = torch.ones((), device=device)  # priority of what was never replayed
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything, by name."""
-        kept = {n: t for n, t in vars(self).items() if isinstance(t, Tensor) and n not in ("every_row", "ahead")}
+        kept = {n: t for n, t in vars(self).items() if isinstance(t, Tensor) and n != "every_row"}
         kept |= {f"seen/{n}": t for n, t in self.seen.items()}
         return kept | ({f"tree/{i}": t for i, t in enumerate(self.tree.levels)} if self.tree is not None else {})
 
@@ -144,13 +150,33 @@ class Replay:
         self._write(self.step, torch.where(start, 0, before + 1))
         return self.stacks(self.head.expand(self.rows), self.every_row)
 
-    def add(self, action: Tensor, reward: Tensor, valid: Tensor, terminated: Tensor, truncated: Tensor) -> None:
-        """What came of it. Only now the row counts."""
+    def add(
+        self, action: Tensor, reward: Tensor, valid: Tensor, idle: Tensor, terminated: Tensor, truncated: Tensor, gamma: Tensor
+    ) -> None:
+        """What came of it. Only now the row counts. `gamma` discounts the rewards of idle rows."""
+        end = terminated * TERMINATED + truncated * TRUNCATED
         self._write(self.action, action)
         self._write(self.reward, reward)
         self._write(self.valid, valid)
-        self._write(self.end, terminated * TERMINATED + truncated * TRUNCATED)
+        self._write(self.end, end)
+        self._write(self.span, torch.ones_like(reward))
+        self._add_to_decision(reward, idle, end, gamma)
+        since = torch.where(idle, self.decided_at, -1)  # resets, the dead and bots end what was decided before
+        self.decided_at.copy_(torch.where(valid, self.head, since))
         self.head += 1
+
+    def _add_to_decision(self, reward: Tensor, idle: Tensor, end: Tensor, gamma: Tensor) -> None:
+        """The newest rows where they are idle, to the rows of the decisions before them that are still in the ring."""
+        gap = self.head - self.decided_at
+        adds = idle & (self.decided_at >= 0) & (gap < self.length)
+        leaf = self._leaf(self.decided_at.clamp(min=0), self.every_row)
+        for into, value in (
+            (self.reward, torch.where(adds, gamma**gap * reward, 0.0)),
+            (self.span, torch.where(adds, 1, 0)),
+            (self.end, torch.where(adds, end, 0)),
+        ):
+            flat = into.view(-1)
+            flat.index_copy_(0, leaf, flat[leaf] + value.to(into.dtype))
 
     def admit(self, steps: int) -> None:
         """After `steps` rows were added: transitions that became whole may be drawn, those that are overwritten no more."""
@@ -204,22 +230,27 @@ class Replay:
     def transitions(self, time: Tensor, row: Tensor, gamma: Tensor, beta: Tensor | None = None) -> Sample:
         """The transitions that start at `time` for `row`.
 
-        Rewards add up for n steps or to the episode's end, whichever comes first; what follows is the observation after that.
-        A row in which the agent has no decision (idle) has no value that anyone trains, so nothing bootstraps from it.
+        Rewards add up over n decisions or to the episode's end, whichever comes first; what follows is the observation after that.
         """
         here = self._leaf(time, row)
-        path = self._leaf(time + self.ahead, row)  # [n, B]
-        end = self.end.flatten()[path]
+        span, ends = self.span.flatten(), self.end.flatten()
+        times = [time]  # of the decisions; past an end they mean nothing, and count for nothing
+        for _ in range(self.n_step):
+            times.append(times[-1] + span[self._leaf(times[-1], row)])
+        path = self._leaf(torch.stack(times[:-1]), row)  # [n, B]
+        elapsed = torch.stack(times) - time  # [n + 1, B]
+        end = ends[path]
         runs = torch.ones_like(path, dtype=torch.float32)
         runs[1:] = (end[:-1] == GOES_ON).float().cumprod(0)
-        earned = (gamma**self.ahead * runs * self.reward.flatten()[path]).sum(0)
+        earned = (gamma ** elapsed[:-1] * runs * self.reward.flatten()[path]).sum(0)
         terminated = (runs * (end == TERMINATED)).sum(0)
         ended = (runs * (end != GOES_ON)).sum(0) > 0
-        steps = runs.sum(0)
-        after = time + steps.long()
+        steps = elapsed.gather(0, runs.sum(0).long().unsqueeze(0))[0]
+        after = time + steps
         then = self._leaf(after, row)
         valid = self.valid.flatten()
-        usable = valid[here] & (ended | valid[then])
+        waiting = valid[here] & (after >= self.head)
+        usable = valid[here] & (ended | valid[then]) & ~waiting
         return Sample(
             observation=self.observation.flatten(0, 1)[here].unsqueeze(0),
             seen=self.stacks(time, row),
@@ -230,6 +261,7 @@ class Replay:
             following_seen=self.stacks(after, row),
             following_mask=self.mask.flatten(0, 1)[then].unsqueeze(0) if self.mask.shape[-1] else None,
             usable=usable,
+            waiting=waiting,
             weight=usable * self._makes_up(here, beta),
             leaf=here,
             age=self.head - time,
@@ -243,9 +275,11 @@ class Replay:
         return weight / weight.amax()
 
     def set_priority(self, sample: Sample, error: Tensor) -> None:
-        """Transitions are replayed in proportion to |error|^alpha. Those that proved unusable are not drawn again."""
+        """Transitions are replayed in proportion to |error|^alpha. Those that proved unusable are not drawn again, unless they only
+        wait for an idle agent's next decision."""
         if self.tree is None or self.alpha is None:
             return
         priority = (error.abs() + SMALLEST) ** self.alpha
         self.highest.copy_(torch.maximum(self.highest, (priority * sample.usable).amax()))
-        self.tree.set(sample.leaf, torch.where(sample.usable, priority, 0.0))
+        unusable = torch.where(sample.waiting, self.tree.priority[sample.leaf], 0.0)
+        self.tree.set(sample.leaf, torch.where(sample.usable, priority, unusable))

@@ -18,7 +18,8 @@ from ludus.policies.strategy import HISTORY
 from ludus.training.graphs import compiled
 
 SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
-OVERVIEW = ("explained_variance", "advantage_std", "value_mean", "return_mean", "invalid_share")
+OF_VALID_ROWS = ("explained_variance", "advantage_std", "value_mean", "return_mean")
+OVERVIEW = (*OF_VALID_ROWS, "invalid_share", "valid_rows")
 LOSS_SUMS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "auxiliary_loss", "next_keys_loss")
 SUMS = (*LOSS_SUMS, "grad_norm", "clipped_updates", "updates")
 
@@ -174,7 +175,9 @@ class Role:
         """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
         r = self.rollout
         torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])
-        torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])
+        learns = self.flat("controller") == 0
+        torch.logical_and(self.flat("valid"), learns, out=r.valid[t])
+        torch.logical_and(self.flat("was_alive"), learns, out=r.valued[t])
         torch.logical_and(self.flat("was_alive"), ~self.flat("valid"), out=r.idle[t])
         if self.key_predictor is not None:  # whoever pressed them: the policy, a snapshot or a bot
             r.opponent_keys[t] = self.batch.tensor("binary")[:, self.agents].flip(1).flatten(0, 1)

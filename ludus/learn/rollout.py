@@ -37,6 +37,7 @@ class RoleRollout:
         self.standardised = zeros(steps, rows)
         self.target = zeros(steps, rows)
         self.valid = zeros(steps, rows, dtype=torch.bool)
+        self.valued = zeros(steps, rows, dtype=torch.bool)  # rows whose value is learned: valid ones and idle ones
         self.idle = zeros(steps, rows, dtype=torch.bool)
         self.terminated = zeros(steps, rows, dtype=torch.bool)
         self.truncated = zeros(steps, rows, dtype=torch.bool)

@@ -67,13 +67,13 @@ IMPORTERS = ("learn.ppo", "learn.role", "learn.rainbow", "policies.q_policy", "p
 
 
 def no_discounting(original):
-    return lambda reward, value, ended, cut, idle, gamma, lam, out: original(reward, value, ended, cut, idle, 1.0, lam, out)
+    return lambda reward, value, ended, cut, idle, gamma, *rest: original(reward, value, ended, cut, idle, 1.0, *rest)
 
 
 def not_cut_at_ends(original):
-    def advantages(reward, value, ended, cut, idle, gamma, lam, out):
+    def advantages(reward, value, ended, cut, *rest):
         never = torch.zeros_like(ended)
-        return original(reward, value, never, never, idle, gamma, lam, out)
+        return original(reward, value, never, never, *rest)
 
     return advantages
 
@@ -198,16 +198,19 @@ OTHERS: tuple[Fault, ...] = (
     Fault(ROLE + "act", "= log_prob[0], value[0]", "= log_prob[0], self.policy.normal_value(value[0])"),
     Fault(ROLE + "act", "self.state, r.starts[t : t + 1], mask, seen", "self.state, r.starts[t : t + 1], None, seen"),
     Fault(ROLE + "see", 'self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))', "self.start.zero_()"),
-    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', 'r.valid[t] = self.flat("valid")'),
-    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), self.flat("controller") == 0, out=r.valid[t])', "r.valid[t] = True"),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), learns, out=r.valid[t])', 'r.valid[t] = self.flat("valid")'),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("valid"), learns, out=r.valid[t])', "r.valid[t] = True"),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("was_alive"), learns, out=r.valued[t])', "r.valued[t] = r.valid[t]"),
+    Fault(ROLE + "see", 'torch.logical_and(self.flat("was_alive"), learns, out=r.valued[t])', 'r.valued[t] = self.flat("was_alive")'),
     Fault(ROLE + "see", "self.config.reward_scale", "1.0"),
     Fault(ROLE + "see", 'torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])',
           'torch.mul(self.flat("reward").clamp(-1, 1), self.config.reward_scale, out=r.reward[t])'),
     Fault(ROLE + "see", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
     Fault(ROLE + "look_ahead", "r.value[last] = self.policy.real_value(output.value[0])", "r.value[last] = 0.0"),
-    Fault(PPO + "PPO.set_targets", "torch.add(r.advantage, r.value[:-1], out=r.target)", "torch.add(r.advantage, r.value[1:], out=r.target)"),
-    Fault(PPO + "PPO.prepare", "role.policy.update_value_norm(r.target, r.valid)", "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valid.reshape(-1))"),
-    Fault(PPO + "PPO.finish", "r.valid.flatten()", "torch.ones_like(r.valid).flatten()"),
+    Fault(ADVANTAGES, "torch.add(running, following, out=target[t])", "torch.add(running, value[t + 1], out=target[t])"),
+    Fault(ADVANTAGES, "torch.add(running, following, out=target[t])", "torch.add(running, value[t], out=target[t])"),
+    Fault(PPO + "PPO.prepare", "role.policy.update_value_norm(r.target, r.valued)", "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valued.reshape(-1))"),
+    Fault(PPO + "PPO.finish", "r.valued.flatten()", "torch.ones_like(r.valid).flatten()"),
     Fault(PPO + "PPO.finish", "if role.policy.normalise_observation:", "if False:"),
     Fault(PPO + "PPO.one_pass", "role.optimizer.zero_grad()", "pass"),
     Fault(PPO + "PPO.update", "role.optimizer.step()", "role.optimizer.step() if total > 1e9 else None"),
@@ -216,7 +219,8 @@ OTHERS: tuple[Fault, ...] = (
     Fault(PPO + "PPO.loss_terms", "policy_loss = -mean(", "policy_loss = mean("),
     Fault(PPO + "PPO.loss_terms", "ratio.clamp(1 - clip, 1 + clip)", "ratio"),
     Fault(PPO + "PPO.loss_terms", "- role.entropy * entropy", "+ role.entropy * entropy"),
-    Fault(PPO + "PPO.loss_terms", "value_loss = 0.5 * mean(error)", "value_loss = mean(error)"),
+    Fault(PPO + "PPO.loss_terms", "value_loss = 0.5 * (error", "value_loss = (error"),
+    Fault(PPO + "PPO.loss_terms", 'part["valued"] / total_valued.clamp(min=1.0)', "weight"),
     Fault(PPO + "PPO.loss_terms", "(output.value - target).square()", "(output.value.detach() - target).square()"),
     Fault(PPO + "PPO.loss_terms", "weight = valid / total.clamp(min=1.0)", "weight = torch.full(valid.shape, 1.0 / valid.numel())"),
     Fault(PPO + "PPO.loss_terms", 'part["state"][0]', 'torch.zeros_like(part["state"][0])'),
@@ -225,8 +229,8 @@ OTHERS: tuple[Fault, ...] = (
     Fault(PPO + "PPO.chunks", 'data["target"] = role.policy.normal_value(data["target"])', "pass"),
     Fault(PPO + "PPO.chunks", 'data["advantage"] = cut(r.standardised)', 'data["advantage"] = cut(r.advantage)'),
     Fault(PPO + "PPO.chunks", ".transpose(0, 1)", ""),
-    Fault(PPO + "PPO.chunks", 'data["valid"][: role.config.burn_in] = False', "pass"),
-    Fault(PPO + "PPO.shuffled", "torch.randperm(len(useful))", "torch.arange(len(useful))"),
+    Fault(PPO + "PPO.chunks", 'data[name][: role.config.burn_in] = False', "pass"),
+    Fault(PPO + "PPO.shuffled", "torch.randperm(len(kept))", "torch.arange(len(kept))"),
     Fault(PPO + "PPO.shuffled", "yield from (o for o in order.tensor_split(parts) if len(o))", "yield from (o for o in order.tensor_split(parts)[:1] * parts)"),
     Fault(PPO + "PPO.learn_role", "float(role.pass_kl) > c.target_kl", "False"),
     Fault("ludus.learn.rollout:RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
@@ -266,11 +270,17 @@ OTHERS: tuple[Fault, ...] = (
     Fault(RAINBOW + "epsilon_at", "min(1.0, at / c.epsilon_over)", "at / c.epsilon_over"),
     Fault(RAINBOW + "Rainbow.finish", "role.replay.valid[recent].flatten()", "torch.ones_like(role.replay.valid[recent]).flatten()"),
     Fault(RAINBOW + "Rainbow.metrics", "role.count.steps += role.last_steps", "role.count.steps += 1"),
-    Fault(REPLAY + "Replay.transitions", "gamma**self.ahead * runs * self.reward", "runs * self.reward"),
+    Fault(REPLAY + "Replay.transitions", "gamma ** elapsed[:-1] * runs * self.reward", "runs * self.reward"),
+    Fault(REPLAY + "Replay.transitions", "times[-1] + span[self._leaf(times[-1], row)]", "times[-1] + 1"),
+    Fault(REPLAY + "Replay.transitions", "waiting = valid[here] & (after >= self.head)", "waiting = valid[here] & (after < 0)"),
+    Fault(REPLAY + "Replay._add_to_decision", "gamma**gap * reward", "reward"),
+    Fault(REPLAY + "Replay._add_to_decision", "(self.end, torch.where(adds, end, 0)),", ""),
+    Fault(REPLAY + "Replay.add", "torch.where(valid, self.head, since)", "torch.where(valid, self.head - 1, since)"),
+    Fault(REPLAY + "Replay.set_priority", "torch.where(sample.waiting, self.tree.priority[sample.leaf], 0.0)", "0.0"),
     Fault(REPLAY + "Replay.transitions", "(end[:-1] == GOES_ON)", "(end[:-1] >= GOES_ON)"),
     Fault(REPLAY + "Replay.transitions", "discount=gamma**steps * (1 - terminated)", "discount=gamma**steps"),
     Fault(REPLAY + "Replay.transitions", "discount=gamma**steps * (1 - terminated)", "discount=gamma**steps * (1 - ended.float())"),
-    Fault(REPLAY + "Replay.transitions", "after = time + steps.long()", "after = time + self.n_step"),
+    Fault(REPLAY + "Replay.transitions", "after = time + steps", "after = time + self.n_step"),
     Fault(REPLAY + "Replay.stacks", "torch.where(step >= b, f, 0)", "f"),
     Fault(REPLAY + "Replay._makes_up", "** -beta", "** 0.0"),
     Fault(REPLAY + "Replay._draw", "leaf = self.tree.draw(count)", "leaf = torch.randint(self.length * self.rows, (count,))"),

@@ -57,8 +57,9 @@ def test_what_a_replay_holds():
     paid = [[0.0, 1.0], [0.0, 1.0], [-1.0, 0.0], [9.0, 9.0]]
     for t in range(4):
         replay.observe(torch.tensor(seen[t]).unsqueeze(1), None, {}, torch.zeros(2, dtype=torch.bool))
-        over = torch.tensor([t == 2, False])
-        replay.add(torch.tensor(chosen[t]), torch.tensor(paid[t]), torch.full((2,), t < 3), over, torch.tensor([False, t == 2]))
+        over, cut, idle = torch.tensor([t == 2, False]), torch.tensor([False, t == 2]), torch.zeros(2, dtype=torch.bool)
+        valid = torch.full((2,), t < 3)
+        replay.add(torch.tensor(chosen[t]), torch.tensor(paid[t]), valid, idle, over, cut, torch.tensor(1.0))
     looks, evidence = diagnostics(torch.zeros(1, 1, 2))
     looks.layout.actions_of = lambda role: SimpleNamespace(choices={"act": ("stay", "go")})
     found = looks._replay("player", evidence._replace(replay=replay))

@@ -72,6 +72,22 @@ def test_an_idle_row_is_worth_what_follows_it():
     assert gae([1.0, 2.0, 3.0], [5.0, 999.0, 4.0, 8.0], idle=[1]) == pytest.approx([2.2955, 2.79, 6.2])
 
 
+def test_values_of_idle_rows_learn_what_follows():
+    """γ 0.9, λ 0. Row 1 is idle: it is worth 2 + 0.9·4; row 0: 1 + 0.9·5.6; the last row bootstraps from 8."""
+    rows = torch.zeros(3, 1, dtype=torch.bool)
+    idle = torch.tensor([[False], [True], [False]])
+    reward, value = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[5.0], [999.0], [4.0], [8.0]])
+    target = torch.zeros(3, 1)
+    advantage = generalised_advantages(reward, value, rows, rows, idle, 0.9, 0.0, torch.zeros(3, 1), target)
+    assert target.flatten().tolist() == pytest.approx([1 + 0.9 * 5.6, 5.6, 3 + 0.9 * 8])
+    assert advantage.flatten().tolist() == pytest.approx([1 + 0.9 * 5.6 - 5, 0.0, 3 + 0.9 * 8 - 4])
+
+
+def test_a_rollout_that_ends_while_idle_bootstraps_from_the_idle_observation():
+    """Row 0 decides, row 1 is idle, and the rollout is over: what comes later is the value of the last observation, 8."""
+    assert gae([1.0, 2.0], [5.0, 999.0, 8.0], idle=[1])[0] == pytest.approx(1 + 0.9 * (2 + 0.9 * 8) - 5)
+
+
 def test_masked_mean_divides_by_the_number_of_valid_entries():
     x, mask = torch.tensor([1.0, 100.0, 3.0, 100.0]), torch.tensor([True, False, True, False])
     assert masked_mean(x, mask) == 2.0
@@ -89,3 +105,9 @@ def test_explained_variance():
     assert explained_variance(target, target, mask) == 1.0
     assert explained_variance(torch.full((4,), 7.0), target, mask) == pytest.approx(0.0)
     assert explained_variance(-target, target, mask) < 0
+
+
+def test_there_is_no_explained_variance_where_nothing_varies():
+    some = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    assert explained_variance(some, some, torch.zeros(4, dtype=torch.bool)).isnan()
+    assert explained_variance(some, torch.full((4,), 2.0), torch.ones(4, dtype=torch.bool)).isnan()

@@ -75,8 +75,8 @@ def test_the_memory_is_fresh_exactly_at_episode_starts():
 
 
 def loss_of_everything(ppo, role, data):
-    valid = data["valid"]
-    return ppo.loss(role, data, torch.arange(valid.shape[1]), valid.sum().float(), {})[0]
+    totals = [data[name].sum().float() for name in ("valid", "valued")]
+    return ppo.loss(role, data, torch.arange(data["valid"].shape[1]), *totals, {})[0]
 
 
 def gradients(ppo, role, bptt):
@@ -128,7 +128,9 @@ def test_rows_of_bots_are_not_learned_from():
     assert not ppo.roles["runner"].rollout.valid.any() and ppo.roles["chaser"].rollout.valid.any()
     before = {n: p.clone() for n, p in ppo.roles["runner"].policy.named_parameters()}
     metrics = ppo.learn(0.0)
-    assert metrics["ppo/runner/epochs_run"] == 0
+    assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/runner/invalid_share"] == 1.0
+    for name in ("explained_variance", "advantage_std", "value_mean", "return_mean", "value_loss", "entropy"):
+        assert f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics  # absent, rather than a mean of nothing
     assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
 
 

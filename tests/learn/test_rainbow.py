@@ -110,7 +110,7 @@ def told(bias, role):
     return Sample(
         observation=torch.zeros(1, 1, 2), seen={}, action=torch.zeros(1, dtype=torch.long), earned=3 * one, discount=0.5 * one,
         following=torch.zeros(1, 1, 2), following_seen={}, following_mask=torch.tensor([[[True, True, False]]]),
-        usable=one.bool(), weight=one, leaf=torch.zeros(1, dtype=torch.long), age=one,
+        usable=one.bool(), waiting=~one.bool(), weight=one, leaf=torch.zeros(1, dtype=torch.long), age=one,
     )  # fmt: skip
 
 

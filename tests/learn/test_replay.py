@@ -11,16 +11,17 @@ from ludus.sim.layout import Seen
 GAMMA = torch.tensor(0.5)
 
 
-def fill(replay, steps, *, ends=None, invalid=(), first=0):
-    """Observation and reward of time t are t and 10 + t; `ends`: time → 'terminated' or 'truncated'."""
+def fill(replay, steps, *, ends=None, invalid=(), idle=(), first=0):
+    """Observation and reward of time t are t and 10 + t; `ends`: time → 'terminated' or 'truncated'. `idle` rows are not valid."""
     flags = torch.zeros(replay.rows, dtype=torch.bool)
     for t in range(first, first + steps):
         start = flags if t else ~flags
         replay.observe(torch.full((replay.rows, 1), float(t)), None, {}, start)
         end = (ends or {}).get(t)
         replay.add(
-            torch.full((replay.rows,), t % 7), torch.full((replay.rows,), 10.0 + t), torch.full_like(flags, t not in invalid),
-            torch.full_like(flags, end == "terminated"), torch.full_like(flags, end == "truncated"),
+            torch.full((replay.rows,), t % 7), torch.full((replay.rows,), 10.0 + t),
+            torch.full_like(flags, t not in {*invalid, *idle}), torch.full_like(flags, t in idle),
+            torch.full_like(flags, end == "terminated"), torch.full_like(flags, end == "truncated"), GAMMA,
         )  # fmt: skip
     return replay
 
@@ -72,6 +73,52 @@ def test_nothing_bootstraps_from_a_row_without_a_decision():
     assert not one(replay, 3)["usable"] and one(replay, 4)["usable"] and one(replay, 2)["usable"]
 
 
+def test_idle_rows_belong_to_the_decision_before_them():
+    """Rows 4 and 5 are idle: what row 3 brings is 13 + 0.5·14 + 0.25·15 over three steps, and then row 6 decides."""
+    replay, earned = fill(make(n_step=1), 12, idle={4, 5}), 13 + 0.5 * 14 + 0.25 * 15
+    assert one(replay, 3) == {
+        "earned": earned, "discount": 0.125, "following": 6.0, "usable": True, "observation": 3.0, "action": 3,
+    }  # fmt: skip
+    assert one(replay, 2)["earned"] == 12 and one(replay, 2)["following"] == 3.0
+    assert not one(replay, 4)["usable"] and not one(replay, 5)["usable"]
+    two = fill(make(n_step=2), 12, idle={4, 5})  # two decisions: of rows 2 and 3, and of rows 3 and 6
+    assert one(two, 2)["earned"] == 12 + 0.5 * earned and one(two, 2)["discount"] == 0.5**4 and one(two, 2)["following"] == 6.0
+    assert one(two, 3)["earned"] == earned + 0.125 * 16 and one(two, 3)["discount"] == 0.5**4
+
+
+@pytest.mark.parametrize(("end", "discount"), [("terminated", 0.0), ("truncated", 0.125)])
+def test_an_episode_that_ends_while_idle_ends_for_the_decision_before(end, discount):
+    replay = fill(make(n_step=2), 12, idle={4, 5}, ends={5: end}, invalid={6})
+    for time, earned, there in (
+        (3, 13 + 0.5 * 14 + 0.25 * 15, discount),
+        (2, 12 + 0.5 * (13 + 0.5 * 14 + 0.25 * 15), discount / 2),
+    ):
+        transition = one(replay, time)
+        assert transition["earned"] == earned and transition["discount"] == there and transition["usable"]
+        assert transition["following"] == 6.0
+    assert one(replay, 7)["earned"] == 17 + 0.5 * 18  # the next episode begins with row 6, to which nothing was added
+    assert replay.reward[6, 1] == 16
+
+
+def test_who_is_still_idle_waits_and_keeps_its_priority():
+    replay = make(n_step=1, alpha=1.0)
+    for t in range(8):
+        fill(replay, 1, first=t, idle={5, 6, 7})
+        replay.admit(1)
+    sample = replay.transitions(torch.tensor([3, 4]), torch.tensor([1, 1]), GAMMA, torch.tensor(1.0))
+    assert sample.usable.tolist() == [True, False] and sample.waiting.tolist() == [False, True]
+    replay.set_priority(sample, torch.tensor([7.0, 7.0]))
+    assert replay.tree.priority[[3 * 2 + 1, 4 * 2 + 1]].tolist() == pytest.approx([7.0, 1.0], abs=1e-4)
+    fill(replay, 2, first=8)
+    assert one(replay, 4)["usable"] and one(replay, 4)["following"] == 8.0 and one(replay, 4)["discount"] == 0.5**4
+
+
+def test_a_decision_that_was_overwritten_gets_nothing_more():
+    """20 times fit: an agent that is idle for longer adds to no row of the ring."""
+    replay = fill(make(n_step=1), 30, idle=set(range(4, 29)))
+    assert replay.reward[24 % 20, 1] == 10 + 24 and replay.reward[29 % 20, 1] == 39
+
+
 @pytest.mark.parametrize("alpha", [None, 0.6])
 @pytest.mark.parametrize("steps", [10, 25, 47])
 def test_only_whole_transitions_are_drawn(alpha, steps):
@@ -115,7 +162,7 @@ def test_frames_are_stored_once_and_stacked_within_the_episode():
         begin = 0 if t < 6 else 6
         expected = [t + 1 - b if t - b >= begin else 0 for b in (2, 1, 0)]
         assert shown["camera"][0, 1, :, 0, 0].tolist() == expected
-        replay.add(torch.zeros(2), torch.zeros(2), ~no, no, no)
+        replay.add(torch.zeros(2), torch.zeros(2), ~no, no, no, no, GAMMA)
     sample = replay.sample(500, GAMMA)
     time = replay.head - sample.age
     assert time.min() == 7 and time.max() == 15  # two times fewer, for the frames before

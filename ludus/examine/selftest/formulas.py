@@ -25,9 +25,11 @@ def advantages_of_random_episodes(s: Session) -> None:
     idle = (torch.rand(STEPS, ROWS) < 0.15) & ~terminated & ~truncated
     for gamma, lam in ((0.9, 0.8), (1.0, 1.0), (0.5, 0.0), (0.0, 0.9)):
         r, v, ends, cuts, waits = (x.to(s.device) for x in (reward, value, terminated, truncated, idle))
-        got = generalised_advantages(r, v, ends, cuts, waits, gamma, lam, torch.zeros(STEPS, ROWS, device=s.device))
-        expected = reference.advantages(reward, value, terminated, truncated, idle, gamma, lam)
+        targets = torch.zeros(STEPS, ROWS, device=s.device)
+        got = generalised_advantages(r, v, ends, cuts, waits, gamma, lam, torch.zeros_like(targets), targets)
+        expected, returns = reference.advantages(reward, value, terminated, truncated, idle, gamma, lam)
         close(f"advantages with gamma {gamma} and lambda {lam}", got, expected)
+        close(f"returns with gamma {gamma} and lambda {lam}", targets, returns)
 
 
 @part("advantages", "ludus/learn/advantage.py")

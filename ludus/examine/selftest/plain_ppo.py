@@ -47,7 +47,7 @@ def _update(session: Session, name: str, role: str) -> Outcome:
     p = {n: t.clone() for n, t in mine.before.items()}
     learned = [n for n in p if not n.startswith(BUFFERS)]
     out = Outcome(*_targets(c, r), p, {})
-    statistics = reference.merged(p, "value_norm", out.target[r["valid"]].reshape(-1, 1))
+    statistics = reference.merged(p, "value_norm", out.target[r["valued"]].reshape(-1, 1))
     out.value_norm = statistics
     if c.normalise_values:
         _rescale(p, statistics)
@@ -74,12 +74,12 @@ def _update(session: Session, name: str, role: str) -> Outcome:
 
 
 def _targets(c: Any, r: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    advantage = reference.advantages(
+    advantage, target = reference.advantages(
         r["reward"], r["value"], r["terminated"], r["truncated"], r["idle"], at_share(c.gamma), c.gae_lambda
     )
     counted = advantage[r["valid"]]
     standardised = torch.where(r["valid"], (advantage - counted.mean()) / counted.std(unbiased=False), 0.0)
-    return advantage, advantage + r["value"][:ROLLOUT].double(), standardised
+    return advantage, target, standardised
 
 
 def _rescale(p: Parameters, statistics: tuple[Tensor, Tensor, Tensor]) -> None:
@@ -100,9 +100,10 @@ def _loss(mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], ou
         for i, k in enumerate(chunks)
     ]
     head, value = torch.cat([x.head for x in said]), torch.cat([x.value for x in said])
-    counts = r["valid"].clone()
+    counts, valued = r["valid"].clone(), r["valued"].clone()
     for k in chunks:
         counts[k.start : k.start + c.burn_in] = False
+        valued[k.start : k.start + c.burn_in] = False
     told = reference.distribution(mine.role.space, head, p["log_std"], r["mask"][:ROLLOUT], r["raw"], r["binary"], r["choices"])
     log_ratio = (told.log_prob - r["log_prob"])[counts]
     ratio, advantage, clip = log_ratio.exp(), out.standardised[counts], at_share(c.clip)
@@ -110,11 +111,11 @@ def _loss(mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], ou
         advantage > 0, advantage * ratio.clamp(max=1 + clip), advantage * ratio.clamp(min=1 - clip)
     ).mean()  # fmt: skip
     std, mean = (p["value_norm.var"] + 1e-8).sqrt(), p["value_norm.mean"]
-    target = ((out.target - mean) / std)[counts]
-    error = (value[counts] - target).square()
+    target = ((out.target - mean) / std)[valued]
+    error = (value[valued] - target).square()
     if c.value_clip:
-        old = ((r["value"][:ROLLOUT] - mean) / std)[counts]
-        error = torch.max(error, (old + (value[counts] - old).clamp(-c.value_clip, c.value_clip) - target).square())
+        old = ((r["value"][:ROLLOUT] - mean) / std)[valued]
+        error = torch.max(error, (old + (value[valued] - old).clamp(-c.value_clip, c.value_clip) - target).square())
     value_loss, entropy = 0.5 * error.mean(), told.entropy[counts].mean()
     loss = policy_loss + c.value_weight * value_loss - at_share(c.entropy) * entropy
     losses = {

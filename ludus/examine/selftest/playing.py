@@ -105,10 +105,13 @@ def stores_episode_ends_where_they_are(s: Session) -> None:
 
 @part("valid rows", ROLE)
 def knows_which_rows_count(s: Session) -> None:
-    """Reset rows, the dead, the idle and rows of bots are not valid; all others are. Idle rows are known as such."""
+    """Reset rows, the dead, the idle and rows of bots are not valid; all others are. Idle rows are known as such,
+    and their values are learned, except those of bots."""
     for _, role, mine, truth in each(s):
         same(f"valid rows of {role}", joined(mine, "valid"), rows(truth.valid, role)[:-1] & ~bots(role))
         same(f"idle rows of {role}", joined(mine, "idle"), rows(truth.idle, role)[:-1])
+        learned = (rows(truth.valid, role) | rows(truth.idle, role))[:-1] & ~bots(role)
+        same(f"rows of {role} whose value is learned", joined(mine, "valued"), learned)
 
 
 @part("episode starts", ROLE)

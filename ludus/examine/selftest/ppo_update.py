@@ -48,7 +48,7 @@ def advantages_are_recomputed(s: Session) -> None:
 
 @part("value normaliser", "ludus/policies/normalise.py")
 def value_statistics_are_those_of_the_targets(s: Session) -> None:
-    """The value normaliser holds mean and variance of all valid targets so far, and is left alone where it is not used."""
+    """The value normaliser holds mean and variance of all targets so far, of valid rows and idle ones, and is left alone where it is not used."""
     for name, role, mine, expected in every(s):
         used = s.lesson(name).config.learn.normalise_values
         source = expected.value_norm if used else [mine.before[f"value_norm.{n}"] for n in ("mean", "var", "count")]
@@ -121,11 +121,11 @@ def schedules_are_followed(s: Session) -> None:
 
 @part("observation normaliser", "ludus/policies/normalise.py")
 def observation_statistics_are_those_of_valid_rows(s: Session) -> None:
-    """After an update, mean and variance of all valid observations so far; the rows of bots, resets and the dead stay out."""
+    """After an update, mean and variance of all observations of learning agents so far; bots, resets and the dead stay out."""
     for name in ("plain", "memory"):
         for role, mine in s.lesson(name).roles.items():
             r, p = mine.rollouts[1], mine.before
-            seen = r["observation"][:ROLLOUT][r["valid"]].double()
+            seen = r["observation"][:ROLLOUT][r["valued"]].double()
             expected = reference.merged(p, "observation_norm", seen)
             for what, value in zip(("mean", "var", "count"), expected, strict=True):
                 close(f"observation_norm.{what} of {role} ({name})", mine.after[f"observation_norm.{what}"], value, 1e-3)
@@ -173,16 +173,16 @@ def the_divergence_of_a_pass_is_a_mean(s: Session) -> None:
 
 @part("invalid rows", PPO)
 def invalid_rows_teach_nothing(s: Session) -> None:
-    """Whatever stands in rows that are not valid, the gradient is the same."""
+    """Whatever stands in rows that are neither valid nor idle, the gradient is the same."""
     gradients = []
     for garbage in (False, True):
         torch.manual_seed(5)
         algorithm = s.make_ppo(s.ppo_config(dict(hidden=(8,)), dict(epochs=1, normalise_values=False)))
         algorithm.collect(nothing)
         role = algorithm.roles["right"]
-        r, bad = role.rollout, ~role.rollout.valid
+        r, bad = role.rollout, ~role.rollout.valued
         if garbage:
-            r.log_prob[bad], r.raw[bad], r.reward[bad & ~r.idle] = -50.0, 3.0, 1e4
+            r.log_prob[bad], r.raw[bad], r.reward[bad] = -50.0, 3.0, 1e4
             r.observation[:-1][bad] = 7.0
         keep = r.value.clone()
         algorithm.learn(SHARE)

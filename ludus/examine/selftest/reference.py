@@ -177,8 +177,9 @@ def slope(raw: Tensor) -> Tensor:
 
 def advantages(
     reward: Tensor, value: Tensor, terminated: Tensor, truncated: Tensor, idle: Tensor, gamma: float, lam: float
-) -> Tensor:
-    """Each advantage as the sum it is defined by: discounted one-step errors up to the episode's end."""
+) -> tuple[Tensor, Tensor]:
+    """Each advantage as the sum it is defined by: discounted one-step errors up to the episode's end; and the returns that
+    values should predict: the advantage plus the value, or for an idle row plus what follows it."""
     r, v = reward.double().numpy(), value.double().numpy().copy()
     steps, rows = r.shape
     dies, ends, waits = terminated.numpy(), (terminated | truncated).numpy(), idle.numpy()
@@ -195,7 +196,7 @@ def advantages(
                 if ends[k, row]:
                     break
                 weight *= gamma * lam
-    return torch.from_numpy(out)
+    return torch.from_numpy(out), torch.from_numpy(out + v[:steps])
 
 
 def merged(p: Parameters, norm: str, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ from ludus.examine.selftest.scene import ENVS, Session, nothing
 from ludus.examine.selftest.truth import Truth, happened, length
 
 REPLAY, RAINBOW = "ludus/learn/replay.py", "ludus/learn/rainbow.py"
-ROLLOUTS = 9  # the ring holds 60 times: it has gone round after 72
+ROLLOUTS = 11  # the ring holds 60 times: it has gone round after 88, when somebody is idle
 N_STEP, GAMMA, ALPHA = 3, 0.9, 0.6
 
 
@@ -59,20 +59,42 @@ def choices_reach_the_game(s: Session) -> None:
     holds("an option was taken that its mask forbids", bool(allowed.all()))
 
 
+def until_next_decision(truth: Truth, time: int, env: int, agent: int, now: int) -> tuple[float, int, int]:
+    """What the action of this row has come to by the time `now`, idle rows after it included: discounted reward, number of rows,
+    how it ended (0: not, 1: truncated, 2: terminated)."""
+    at, earned = time, 0.0
+    while True:
+        earned += GAMMA ** (at - time) * 0.5 * truth.reward[at, env, agent]
+        end = int(2 * truth.terminated[at, env, agent] + truth.truncated[at, env, agent])
+        at += 1
+        if end or not truth.valid[time, env, agent] or at >= now or not truth.idle[at, env, agent]:
+            return earned, at - time, end
+
+
+def outcomes(truth: Truth, times: Tensor, now: int) -> np.ndarray:
+    """[times, envs, agents, (reward, rows, end)] by `until_next_decision`."""
+    return np.array([
+        [[until_next_decision(truth, int(t), env, agent, now) for agent in range(2)] for env in range(ENVS)] for t in times
+    ])  # fmt: skip
+
+
 @part("rewards", RAINBOW)
-def keeps_the_reward_of_each_step(s: Session) -> None:
-    """Every row holds the reward of its own action, times reward_scale."""
+def keeps_the_reward_of_each_decision(s: Session) -> None:
+    """Every row holds the reward of its own action, times reward_scale, and that of the idle rows after it, discounted."""
     algorithm, truth, times = played(s)
     r = algorithm.roles["agent"].replay
-    close("rewards", stored(r.reward, times, r.length), 0.5 * truth.reward[times])
+    expected = outcomes(truth, times, int(r.head))
+    close("rewards", stored(r.reward, times, r.length), expected[..., 0])
+    same("rows to the next decision", stored(r.span, times, r.length), expected[..., 1])
 
 
 @part("episode ends", RAINBOW)
 def keeps_episode_ends_where_they_are(s: Session) -> None:
-    """The row whose action ends the episode is marked, as terminated (2) or truncated (1); valid rows are marked as such."""
+    """The row whose action ends the episode, at once or while the agent is idle after it, is marked, as terminated (2) or
+    truncated (1); valid rows are marked as such."""
     algorithm, truth, times = played(s)
     r = algorithm.roles["agent"].replay
-    same("ends", stored(r.end, times, r.length), 2 * truth.terminated[times] + truth.truncated[times])
+    same("ends", stored(r.end, times, r.length), outcomes(truth, times, int(r.head))[..., 2])
     same("valid rows", stored(r.valid, times, r.length), truth.valid[times])
 
 
@@ -94,40 +116,52 @@ def stacks_hold_the_last_frames_of_the_episode(s: Session) -> None:
         same(f"owner of frame {k}", stack[:, k, 1, 1], torch.where(there, 50 * (row // 2 + 1), 0))
 
 
-def expected_transition(truth: Truth, time: int, row: int) -> tuple[float, float, int, bool]:
-    """Reward of up to n steps, discount of what follows, when that is, and whether anything is to be learned from it."""
+def expected_transition(truth: Truth, time: int, row: int, now: int) -> tuple[float, float, int, bool]:
+    """Reward of up to n decisions, discount of what follows, when that is, and whether anything is to be learned from it."""
     env, agent = row // 2, row % 2
-    earned, at = 0.0, time
-    for k in range(N_STEP):
-        earned += GAMMA**k * 0.5 * truth.reward[at, env, agent]
-        ends, dies = truth.truncated[at, env, agent], truth.terminated[at, env, agent]
-        at += 1
-        if ends or dies:
-            return earned, 0.0 if dies else GAMMA ** (k + 1), at, bool(truth.valid[time, env, agent])
-    return earned, GAMMA**N_STEP, at, bool(truth.valid[time, env, agent] and truth.valid[at, env, agent])
+    if not truth.valid[time, env, agent]:
+        return 0.0, 0.0, time, False
+    earned, at, end = 0.0, time, 0
+    for _ in range(N_STEP):
+        if at >= now:
+            break
+        reward, rows, end = until_next_decision(truth, at, env, agent, now)
+        earned += GAMMA ** (at - time) * reward
+        at += rows
+        if end:
+            break
+    return earned, 0.0 if end == 2 else GAMMA ** (at - time), at, at < now
 
 
 @part("n-step targets", REPLAY)
 def transitions_add_up_rewards_to_the_episodes_end(s: Session) -> None:
-    """A drawn transition: discounted rewards of n steps or to the episode's end; then the observation after them, weighed by
-    gamma to their number, by nothing after a terminal row; usable only between decisions of a living agent."""
+    """A drawn transition: discounted rewards of n decisions, idle steps after them included, or to the episode's end; then the
+    observation after them, weighed by gamma to the steps between, by nothing after a terminal row; usable only from a decision
+    of a living agent, and once what follows is there."""
     algorithm, truth, times = played(s)
     role = algorithm.roles["agent"]
     r = role.replay
-    draw = r.sample(300, torch.tensor(GAMMA, device=s.device), torch.tensor(0.5, device=s.device))
-    drawn, rows_ = (r.head - draw.age).cpu(), (draw.leaf % r.rows).cpu()
+    gamma, beta = torch.tensor(GAMMA, device=s.device), torch.tensor(0.5, device=s.device)
+    drawn = (r.head - r.sample(300, gamma, beta).age).cpu()
+    whole = torch.arange(int(times[0]) + 1, int(times[-1]) - N_STEP + 1)
     holds(
         "a transition is drawn whose steps are not all there",
-        bool((drawn >= times[0] + 1).all() and (drawn <= times[-1] - N_STEP).all()),
+        bool((drawn >= whole[0]).all() and (drawn <= whole[-1]).all()),
     )
-    told = [expected_transition(truth, int(t), int(row)) for t, row in zip(drawn, rows_, strict=True)]
+    drawn, rows_ = whole.repeat_interleave(r.rows), torch.arange(r.rows).repeat(len(whole))
+    draw = r.transitions(drawn.to(s.device), rows_.to(s.device), gamma, beta)
+    now = int(r.head)
+    told = [expected_transition(truth, int(t), int(row), now) for t, row in zip(drawn, rows_, strict=True)]
     env, agent = rows_ // 2, rows_ % 2
     close("observations", draw.observation[0], truth.observation[drawn, env, agent])
     usable = torch.tensor([x[3] for x in told])
     same("what is usable", draw.usable, usable)
+    same("what waits", draw.waiting, torch.from_numpy(truth.valid[drawn, env, agent]) & ~usable)
+    holds("nobody of the test is idle at the end", bool(draw.waiting.any()))
     close("sums of rewards", draw.earned.cpu()[usable], torch.tensor([x[0] for x in told])[usable])
     close("discounts", draw.discount.cpu()[usable], torch.tensor([x[1] for x in told])[usable])
     after = torch.tensor([x[2] for x in told])
+    holds("idle steps are not passed over", bool((after - drawn)[usable].max() > N_STEP))
     close("what follows", draw.following[0].cpu()[usable], truth.observation[after, env, agent][usable])
     same("its masks", draw.following_mask[0].cpu()[usable], truth.mask[after, env, agent][usable])
     same(
@@ -135,13 +169,13 @@ def transitions_add_up_rewards_to_the_episodes_end(s: Session) -> None:
         draw.following_seen["picture"][0, :, 2, 0, 0].cpu()[usable],
         20 * (truth.step[after, env, agent] + 1)[usable],
     )
-    close("actions", draw.action.cpu(), stored(r.action, drawn, r.length)[torch.arange(300), env, agent])
+    close("actions", draw.action.cpu(), stored(r.action, drawn, r.length)[torch.arange(len(drawn)), env, agent])
 
 
 @part("prioritised replay", REPLAY)
 def transitions_come_up_by_their_priority(s: Session) -> None:
     """New transitions get the highest priority, invalid ones none; then each comes up in proportion to |error|^alpha, and its
-    weight in the loss is (1 / priority)^beta, at most 1 in a batch."""
+    weight in the loss is (1 / priority)^beta, at most 1 in a batch. Those of idle agents wait."""
     algorithm, truth, times = played(s)
     r, device = algorithm.roles["agent"].replay, s.device
     gamma, beta = torch.tensor(GAMMA, device=device), torch.tensor(0.7, device=device)
@@ -151,9 +185,11 @@ def transitions_come_up_by_their_priority(s: Session) -> None:
             at_first[t % r.length * r.rows + row] = float(truth.valid[t, row // 2, row % 2])
     close("priorities of what was never replayed", r.tree.priority.cpu(), at_first)
     draw = r.sample(400, gamma, beta)
+    holds("nobody of the test waits", bool(draw.waiting.any()))
     r.set_priority(draw, 1.0 + (draw.leaf % 5).float())
     leaf = draw.leaf.cpu()
-    new = torch.where(draw.usable.cpu(), (1.0 + leaf % 5 + 1e-6) ** ALPHA, 0.0)
+    unusable = torch.where(draw.waiting.cpu(), at_first[leaf], 0.0)
+    new = torch.where(draw.usable.cpu(), (1.0 + leaf % 5 + 1e-6) ** ALPHA, unusable)
     expected = at_first.clone()
     expected[leaf] = new.float()
     close("priorities after errors were seen", r.tree.priority.cpu(), expected, 1e-3)
@@ -221,13 +257,13 @@ def counts_steps_and_episodes(s: Session) -> None:
     truth = happened(32, ENVS, 2, {"pick": np.zeros((32, ENVS, 2))}, mortal=1, sleeper=0)
     count = algorithm.roles["agent"].count
     same("agent-steps", count.steps, truth.valid.sum())
-    ends = (truth.valid & (truth.terminated | truth.truncated)).sum()
+    ends = ((truth.valid | truth.idle) & (truth.terminated | truth.truncated)).sum()
     same("episodes", count.episodes, ends)
     holds("episodes of the test do not end where they should", length(1) == 6)
 
 
 CHECKS = (
-    keeps_what_was_seen, choices_reach_the_game, keeps_the_reward_of_each_step, keeps_episode_ends_where_they_are,
+    keeps_what_was_seen, choices_reach_the_game, keeps_the_reward_of_each_decision, keeps_episode_ends_where_they_are,
     stacks_hold_the_last_frames_of_the_episode, transitions_add_up_rewards_to_the_episodes_end, the_sum_tree_draws_in_proportion,
     transitions_come_up_by_their_priority, without_priorities_all_come_up_alike, counts_steps_and_episodes,
 )  # fmt: skip

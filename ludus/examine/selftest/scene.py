@@ -45,7 +45,7 @@ LESSONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 WATCHED = ("observation", "mask", "raw", "binary", "choices", "log_prob", "value", "reward", "advantage", "standardised", "target",
-           "valid", "idle", "terminated", "truncated", "starts", "state")  # fmt: skip
+           "valid", "valued", "idle", "terminated", "truncated", "starts", "state")  # fmt: skip
 
 
 def nothing(_phase: str) -> contextlib.AbstractContextManager[Any]:
