@@ -9,18 +9,27 @@ VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
 
 @dataclass(kw_only=True)
 class Stage:
-    """A part of a curriculum: it ends when the win rate against an opponent is surely high enough."""
+    """A part of a curriculum: it ends when the win rate against an opponent, or another metric, is surely good enough."""
 
-    mix: str
+    mix: str = ""
     """Opponents of this stage, as in league.mix."""
     opponent: str = ""
-    """Whose defeat ends the stage, such as bot:constant; empty in the last stage."""
+    """Whose defeat ends the stage, such as bot:constant. The last stage has no end."""
     win_rate: float = 0.9
     """The lower confidence bound of the win rate that must be reached."""
+    metric: str = ""
+    """Instead of an opponent: what ends the stage, a goal metric of its training episodes (goal/ROLE/GOAL) or a metric of
+    evaluations (eval/AGAINST/METRIC)."""
+    threshold: float | None = None
+    """What the metric's lower confidence bound must reach; its upper one where less is better."""
     least_episodes: int = 200
-    """Episodes it is measured over, at least."""
+    """Training episodes it is measured over, at least."""
+    least_agent_steps: int = 0
+    """The stage lasts at least so many agent-steps."""
+    most_agent_steps: int | None = None
+    """The stage ends after so many agent-steps, whatever was reached (default: never)."""
     game: dict[str, float] = field(default_factory=dict)
-    """Game parameters and reward.TERM weights of this stage."""
+    """Game parameters, reward.TERM weights and sizes of this stage. What a stage leaves out is as the run's game has it."""
 
 
 @dataclass(kw_only=True)

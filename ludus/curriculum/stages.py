@@ -1,82 +1,132 @@
-"""Stages of a curriculum: each has its opponents and game parameters, and ends on the measured win rate's lower bound."""
+"""Stages of a curriculum: each has its opponents, game parameters and sizes, and ends when a lower bound is high enough.
+
+A stage begins in each env's next reset row. An episode that began in the stage before counts in no statistic: it was played
+against other opponents and with other parameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ludus.config import Stage
-from ludus.errors import LudusError
+from ludus.curriculum.measure import Measured
 from ludus.league.league import League
-from ludus.league.lineups import make_lineups, parse_mix
-from ludus.league.tally import RECENT
+from ludus.sim.game import Goal
 
 
 class Stages:
-    """Where a run stands in its curriculum."""
+    """Where a run stands in its curriculum. `resize` makes the run's batch anew with other sizes, and returns it."""
 
-    def __init__(self, stages: Sequence[Stage], league: League, batch: Any) -> None:
-        self.stages, self.league, self.batch = stages, league, batch
+    def __init__(
+        self, stages: Sequence[Stage], league: League | None, batch: Any,
+        resize: Callable[[Mapping[str, float]], Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.stages, self.league, self.batch, self.resize = stages, league, batch, resize
+        self.own_values = own_values(batch.settings)
         self.current = 0
+        self.agent_steps = self.begun_at = 0  # of the run: now, and when the current stage began
+        self.measured = Measured()
 
     def enter(self, number: int) -> None:
         """From each env's next reset row on. What was counted before does not count for this stage."""
-        self.current = number
-        stage = self.stages[number]
-        self.league.set_mix(stage.mix)
-        self.batch.set_params(stage.game)
-        self.league.tally.counts.pop(stage.opponent, None)
+        self.current, self.begun_at, self.measured = number, self.agent_steps, Measured()
+        self.take_sizes()
+        if self.league is not None:
+            self.league.set_mix(self.stages[number].mix)
+            self.league.tally.counts.clear()
+        self.batch.set_params(self.params())
+        self.batch.set_stage(number)
 
-    def after_iteration(self) -> dict[str, float]:
-        """Moves on where the stage's opponent is surely beaten."""
-        stage = self.stages[self.current]
-        metrics = {"curriculum/stage": float(self.current)}
-        if not stage.opponent:
+    def values(self) -> dict[str, float]:
+        """What any stage sets, as the current one has it: what only others set is as in the run's own config."""
+        named = dict.fromkeys(name for stage in self.stages for name in stage.game)
+        return {name: self.own_values[name] for name in named} | self.stages[self.current].game
+
+    def params(self) -> dict[str, float]:
+        """Those of `values` that can change without a new batch: parameters and reward weights."""
+        return {n: v for n, v in self.values().items() if n not in self.batch.game.sizes}
+
+    def take_sizes(self) -> None:
+        """A batch of the sizes of the current stage."""
+        has = self.batch.settings.sizes
+        sizes = {n: v for n, v in self.values().items() if n in has}
+        if self.resize is not None and any(has[n] != v for n, v in sizes.items()):
+            self.batch = self.resize(sizes)
+
+    def after_iteration(self, record: Mapping[str, Any], agent_steps: int) -> dict[str, float]:
+        """Moves on where the stage's aim is surely reached, or its time is over."""
+        stage, self.agent_steps = self.stages[self.current], agent_steps
+        spent = agent_steps - self.begun_at
+        metrics = {
+            "curriculum/stage": float(self.current),
+            "curriculum/stages": float(len(self.stages)),
+            "curriculum/stage_agent_steps": float(spent),
+        }
+        if self.current == len(self.stages) - 1:
             return metrics
-        counts = self.league.tally.counts.get(stage.opponent)
-        low = self.league.tally.interval(stage.opponent)[0]
-        metrics |= {"curriculum/win_rate_low": low, "curriculum/win_rate_needed": stage.win_rate}
-        if counts is not None and counts[0] >= stage.least_episodes and low >= stage.win_rate:
+        reached = False
+        if (aim := self.aim(record)) is not None:
+            bound, needed, enough = aim
+            metrics |= {"curriculum/bound": bound, "curriculum/needed": needed}
+            reached = enough and (bound >= needed if self.higher_is_better else bound <= needed)
+        over = stage.most_agent_steps is not None and spent >= stage.most_agent_steps
+        if over or (reached and spent >= stage.least_agent_steps):
             self.enter(self.current + 1)
         return metrics
 
-    def state(self) -> dict[str, int]:
-        return {"stage": self.current}
+    def after_evaluation(self, record: Mapping[str, Any]) -> None:
+        """For a stage that ends by an evaluation's metric."""
+        self.measured.evaluated(record, self.stages[self.current].metric)
 
-    def load_state(self, state: Mapping[str, int]) -> None:
-        """Lineups, parameters and tally are restored with the simulator and the league."""
-        self.current = int(state["stage"])
-        self.league.lineups = self.league.make_lineups(self.stages[self.current].mix)
+    def aim(self, record: Mapping[str, Any]) -> tuple[float, float, bool] | None:
+        """The bound that decides, what it must reach, and whether there are enough episodes. None: nothing is measured yet."""
+        stage = self.stages[self.current]
+        if stage.opponent and self.league is not None:
+            counts = self.league.tally.counts.get(stage.opponent)
+            low = self.league.tally.interval(stage.opponent)[0]
+            return low, stage.win_rate, counts is not None and bool(counts[0] >= stage.least_episodes)
+        if not stage.metric:
+            return None
+        self.measured.trained(record, stage.metric)
+        found = self.measured.bound(share=is_share(stage.metric, self.goals), upper=not self.higher_is_better)
+        if found is None:
+            return None
+        bound, episodes = found
+        return bound, stage.threshold or 0.0, episodes is None or episodes >= stage.least_episodes
+
+    @property
+    def goals(self) -> Mapping[str, Goal]:
+        goals: Mapping[str, Goal] = self.batch.game.goal_metrics
+        return goals
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Of what ends the current stage."""
+        stage = self.stages[self.current]
+        goal = self.goals.get(stage.metric.rsplit("/", 1)[-1])
+        return bool(stage.opponent) or goal is None or goal.higher_is_better
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        return {"stage": self.current, "begun_at": self.begun_at, "measured": self.measured.state()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """The batch has the stage's sizes from now on. Parameters are restored with the simulator, win rates with the league."""
+        self.current, self.begun_at = int(state["stage"]), int(state["begun_at"])
+        self.measured.load_state(state["measured"])
+        self.take_sizes()
+        if self.league is not None:
+            self.league.lineups = self.league.make_lineups(self.stages[self.current].mix)
 
 
-def check_stages(stages: Sequence[Stage], first: int, layout: Any, bots: Mapping[str, Mapping[str, int]]) -> None:
-    """Refuses a curriculum that can never move on, or begins where there is no stage."""
-    if not 1 <= first <= max(len(stages), 1):
-        raise LudusError(f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to {max(len(stages), 1)}")
-    for i, stage in enumerate(stages):
-        last = i == len(stages) - 1
-        where = f"stage {i + 1} of {len(stages)}"
-        if last and stage.opponent:
-            raise LudusError(f"{where} waits for {stage.opponent} to be beaten, but nothing follows it: leave its opponent empty")
-        if last:
-            continue
-        if not stage.opponent:
-            raise LudusError(f"{where} never ends: give it an opponent whose defeat ends it, such as bot:random")
-        met = [lineup.key for lineup in make_lineups(layout, bots, parse_mix(stage.mix)) if lineup.side]
-        if stage.opponent not in met:
-            raise LudusError(
-                f"{where} waits for {stage.opponent} to be beaten but never meets it: it meets {', '.join(met) or 'only itself'}"
-            )
-        if not 0 < stage.win_rate < 1:
-            raise LudusError(
-                f"{where} ends at a win rate of {stage.win_rate}, which a lower bound never reaches: use less than 1"
-            )
-        if stage.least_episodes > RECENT:
-            raise LudusError(
-                f"{where} needs {stage.least_episodes} episodes, but win rates are kept over the last {RECENT}: use at most {RECENT}"
-            )
-        most = 1 / (1 + 1.96**2 / RECENT)
-        if stage.win_rate > most:
-            raise LudusError(
-                f"{where} needs a lower bound of {stage.win_rate}, but winning all of the last {RECENT} episodes gives {most:.3f}"
-            )
+def own_values(settings: Any) -> dict[str, float]:
+    """Sizes, parameters and reward weights by the names that a stage calls them."""
+    return {**settings.sizes, **settings.params, **{f"reward.{term}": w for term, w in settings.weights.items()}}
+
+
+def is_share(metric: str, goals: Mapping[str, Goal]) -> bool:
+    """Does it lie between 0 and 1?"""
+    name = metric.rsplit("/", 1)[-1]
+    return goals[name].share if name in goals else name.endswith("_rate")

@@ -48,7 +48,8 @@ class League:
     """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration` after each."""
 
     def __init__(self, run: Run, batch: Any, policies: Mapping[str, Policy], config: Config) -> None:
-        self.run, self.batch, self.policies, self.config = run, batch, policies, config
+        self.run, self.config = run, config
+        self.batch, self.policies = batch, policies
         self.lineups: list[Lineup] = []
         self.pool = Pool(run, config.league.pool_size)
         self.slots: list[Slot] = []
@@ -61,7 +62,18 @@ class League:
         if most:
             self.slots = [Slot() for _ in range(config.league.slots)]
             self.block_size = min(math.ceil(batch.num_envs * most / len(self.slots)), batch.num_envs // len(self.slots))
-            self.players = {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in policies}
+            self.players = self._players()
+
+    def move(self, batch: Any, policies: Mapping[str, Policy]) -> None:
+        """To a batch of other sizes, with equal policies: the same snapshots are in the slots."""
+        self.batch, self.policies = batch, policies
+        self.players = self._players() if self.slots else {}
+        for k, slot in enumerate(self.slots):
+            if slot.snapshots:
+                self.fill(k, slot.snapshots)
+
+    def _players(self) -> dict[tuple[int, str], Player]:
+        return {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in self.policies}
 
     def _player(self, slot: int, role: str) -> Player:
         frozen = copy.deepcopy(self.policies[role]).requires_grad_(False).eval()
@@ -85,7 +97,7 @@ class League:
     def set_mix(self, mix: str) -> None:
         """From each env's next reset row on."""
         self.lineups = self.make_lineups(mix)
-        table = np.array([lineup.controllers for lineup in self.lineups]).reshape(len(self.lineups), -1)
+        table = np.array([lineup.controllers for lineup in self.lineups], np.int16).reshape(-1, self.batch.layout.num_agents)
         in_blocks = self.block_size * len(self.slots) / self.batch.num_envs
         share = min(1.0, pool_share(mix) / in_blocks) if self.slots else 0.0
         self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]), share)
@@ -132,7 +144,7 @@ class League:
                 self.renewed = k
 
     def choose(self, role: str, random: np.random.Generator) -> int:
-        known = {step: self.tally.win_rate(f"{role} {self.name(step)}") for step in self.pool.steps}
+        known = {step: self.tally.score(f"{role} {self.name(step)}") for step in self.pool.steps}
         return draw(self.config.league.sampler, self.pool.steps, known, random)
 
     # -- after each iteration ------------------------------------------------------------------------------------------
@@ -227,7 +239,8 @@ class League:
 
     def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
         self.pool.restore(state["snapshots"])
-        self.lineups = self.make_lineups(mixes(self.config)[0])
+        if not self.config.curriculum.stages:
+            self.lineups = self.make_lineups(self.config.league.mix)
         self.renewed = int(state["renewed"])
         self._ratings = None
         self.tally.load_state(state["tally"])

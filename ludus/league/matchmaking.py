@@ -1,4 +1,4 @@
-"""Which snapshot to meet next."""
+"""Which snapshot to meet next, by the scores against each: 1 for a win, a half for a draw."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from ludus.errors import LudusError, nearest
 
 RECENT_SHARE = 0.99  # of draws that fall on the newest tenth
-UNKNOWN = 0.5  # win rate of a snapshot that was not met yet
+UNKNOWN = 0.5  # score against a snapshot that was not met yet
 
 
-def uniform(win_rates: np.ndarray) -> np.ndarray:
-    return np.ones(len(win_rates))
+def uniform(scores: np.ndarray) -> np.ndarray:
+    return np.ones(len(scores))
 
 
-def recent(win_rates: np.ndarray) -> np.ndarray:
+def recent(scores: np.ndarray) -> np.ndarray:
     """Nearly always one of the newest tenth, rarely an older one."""
-    count = len(win_rates)
+    count = len(scores)
     newest = max(1, count // 10)
     weights = np.zeros(count)
     weights[-newest:] = (RECENT_SHARE if newest < count else 1.0) / newest
@@ -27,20 +27,20 @@ def recent(win_rates: np.ndarray) -> np.ndarray:
     return weights
 
 
-def latest(win_rates: np.ndarray) -> np.ndarray:
-    weights = np.zeros(len(win_rates))
+def latest(scores: np.ndarray) -> np.ndarray:
+    weights = np.zeros(len(scores))
     weights[-1] = 1.0
     return weights
 
 
-def hard(win_rates: np.ndarray) -> np.ndarray:
-    """Those that still win: (1 − x)² for a win rate x against them."""
-    return (1 - win_rates) ** 2 + 1e-3
+def hard(scores: np.ndarray) -> np.ndarray:
+    """Those that still win: (1 − x)² for a score x against them."""
+    return (1 - scores) ** 2 + 1e-3
 
 
-def even(win_rates: np.ndarray) -> np.ndarray:
-    """Those of equal strength: x(1 − x)."""
-    return win_rates * (1 - win_rates) + 1e-3
+def even(scores: np.ndarray) -> np.ndarray:
+    """Those of equal strength, whether they win half of the games or always draw: x(1 − x)."""
+    return scores * (1 - scores) + 1e-3
 
 
 SAMPLERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {f.__name__: f for f in (uniform, recent, latest, hard, even)}
@@ -51,7 +51,7 @@ def check_sampler(name: str) -> None:
         raise LudusError(f"league.sampler={name} is unknown: {nearest(name, SAMPLERS)}")
 
 
-def draw(sampler: str, snapshots: Sequence[int], win_rates: Mapping[int, float], random: np.random.Generator) -> int:
+def draw(sampler: str, snapshots: Sequence[int], scores: Mapping[int, float], random: np.random.Generator) -> int:
     """A snapshot (by its step), oldest first in `snapshots`."""
-    weights = SAMPLERS[sampler](np.array([win_rates.get(s, UNKNOWN) for s in snapshots]))
+    weights = SAMPLERS[sampler](np.array([scores.get(s, UNKNOWN) for s in snapshots]))
     return int(snapshots[random.choice(len(snapshots), p=weights / weights.sum())])

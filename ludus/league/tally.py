@@ -26,6 +26,11 @@ class Tally:
         counts = self.counts.get(key)
         return float(counts[1] / counts[0]) if counts is not None and counts[0] > 0 else fallback
 
+    def score(self, key: str, fallback: float = 0.5) -> float:
+        """The share of points: 1 for a win, a half for a draw."""
+        counts = self.counts.get(key)
+        return float((counts[1] + 0.5 * counts[2]) / counts[0]) if counts is not None and counts[0] > 0 else fallback
+
     def interval(self, key: str) -> tuple[float, float]:
         counts = self.counts.get(key, np.zeros(4))
         return wilson(float(counts[1]), float(counts[0]))

@@ -225,13 +225,13 @@ class PPO(Learner):
         data = self.chunks(role)
         for minibatch in self.shuffled(data["valued"], c.minibatches):
             role.optimizer.zero_grad()
-            totals = [data[name][:, minibatch].sum().float() for name in ("valid", "valued")]
+            total, total_valued = (data[name][:, minibatch].sum().float() for name in ("valid", "valued"))
             for indices in minibatch.tensor_split(c.accumulate):
-                loss, sums = self.loss(role, data, indices, *totals, self.seen(role, indices))
+                loss, sums = self.loss(role, data, indices, total, total_valued, self.seen(role, indices))
                 loss.backward()
                 role.sums[: len(LOSS_SUMS)] += sums
                 role.pass_kl += sums[LOSS_SUMS.index("approx_kl")] / c.minibatches
-            self.update(role, totals[1])
+            self.update(role, total_valued)
 
     def update(self, role: Role, total: Tensor) -> None:
         nothing = (total == 0).float()

@@ -103,6 +103,11 @@ class Batch:
         self.arrays["finished"][...] = True
         self.step()
 
+    def restart(self) -> None:
+        """Starts over at the first episodes, with what was set since: parameters, controllers, lineups."""
+        self._fill("episode", np.full(self.num_envs, -1))
+        self.reset()
+
     def _set_up(self) -> None:
         """Fills the shared fields, on the CPU whatever the device: it happens once."""
         for name in ("float_params", "int_params"):
@@ -326,6 +331,10 @@ class Batch:
         self._fill("lineup_controller", table)
         self._fill("lineup_until", until)
         self._fill("num_lineups", np.array([count]))
+
+    def set_stage(self, number: int) -> None:
+        """Episodes that began before count in no statistic from now on."""
+        self._fill("current_stage", np.array([number]))
 
     def read_lineup_results(self, blocks: Sequence[slice]) -> np.ndarray:
         """[blocks of envs, lineups, (episodes, won, drawn, lost)] of the learning side, since the last call."""

@@ -18,17 +18,31 @@ STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE, STREAM_LINEUP = 9001, 9002, 900
 
 
 @phase(
-    writes=("resetting", "episode", "step", "key", "terminated", "truncated", "float_params", "int_params", "weights", "task"),
+    writes=(
+        "resetting",
+        "episode",
+        "step",
+        "key",
+        "terminated",
+        "truncated",
+        "float_params",
+        "int_params",
+        "weights",
+        "task",
+        "episode_stage",
+    ),
 )
 def begin_env(
     env, finished, resetting, episode, step, seed, env_id, key, terminated, truncated, float_params, float_params_next,
-    int_params, int_params_next, weights, weights_next, task, task_next, num_float_params, num_int_params, num_terms,
+    int_params, int_params_next, weights, weights_next, task, task_next, current_stage, episode_stage, num_float_params,
+    num_int_params, num_terms,
 ):  # fmt: skip
     resetting[env] = finished[env]
     if finished[env]:
         episode[env] += 1
         step[env] = 0
         task[env] = task_next[env]
+        episode_stage[env] = current_stage[0]
         for i in range(num_float_params):
             float_params[env, i] = float_params_next[env, i]
         for i in range(num_int_params):
@@ -135,8 +149,9 @@ def random_bot(
 
 
 @phase(writes=("truncated", "finished", "counted", "first_length"))
-def end_env(env, resetting, terminated, truncated, finished, counted, step, first_length):
-    """Ends the env's episode; the first one earlier where starts are staggered (it then counts in no statistic)."""
+def end_env(env, resetting, terminated, truncated, finished, counted, step, first_length, current_stage, episode_stage):
+    """Ends the env's episode; the first one earlier where starts are staggered. That one counts in no statistic, and neither
+    does an episode that began in another stage of the curriculum: against other opponents, with other parameters."""
     over = (terminated[env] or truncated[env]) and not resetting[env]
     cut = not over and not resetting[env] and first_length[env] > 0 and step[env] >= first_length[env]
     if cut:
@@ -144,7 +159,7 @@ def end_env(env, resetting, terminated, truncated, finished, counted, step, firs
     if over or cut:
         first_length[env] = 0
     finished[env] = over or cut
-    counted[env] = over
+    counted[env] = over and episode_stage[env] == current_stage[0]
 
 
 @phase(

@@ -26,6 +26,8 @@ ENGINE_FIELDS: dict[str, Field] = {
     "resetting": flag(),
     "finished": flag(),
     "counted": flag(),
+    "current_stage": i32(1, shared=True),
+    "episode_stage": i32(),
     "first_length": i32(),
     "valid_steps": Field("int64"),
     "controller": i16("agents"),

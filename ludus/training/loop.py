@@ -8,7 +8,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from ludus.training.metrics import Window, device_clock
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
 from ludus.training.watching import RunDoctor
-from ludus.training.weights import load_all, load_carried, tensors_of
+from ludus.training.weights import load_all, load_carried, load_tensors, tensors_of
 
 DRAWING_SHARE = 0.05  # of the time: more than that is not spent on pictures of foreign envs
 
@@ -73,11 +73,10 @@ class Trainer:
         self.game_fingerprint = self.batch.fingerprint()
         self.algorithm = make_algorithm(self.batch, config)
         self.league = League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
-        self.stages: Stages | None = None
         if self.league is not None:
             self.algorithm.opponents = self.league.acting()
-            if config.curriculum.stages:
-                self.stages = Stages(config.curriculum.stages, self.league, self.batch)
+        stages = config.curriculum.stages
+        self.stages = Stages(stages, self.league, self.batch, self.resize) if stages else None
         self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
         self.progress = Progress()
         self.clock, self.window, self.cpu = device_clock(config.device), Window(), Window()
@@ -94,12 +93,27 @@ class Trainer:
             self.league.begin()
         if self.stages is not None:
             self.stages.enter(self.config.curriculum.first_stage - 1)
+        if self.league is not None or self.stages is not None:
+            self.batch.restart()  # the first episodes are played against these opponents, too
         if self.tasks is not None:
             lineups = self.league.lineups if self.league is not None else ()
             self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)
             self.batch.check_received(self.tasks.varied())
         else:
-            self.batch.check_received()
+            self.batch.check_received(self.stages.params() if self.stages is not None else None)
+
+    def resize(self, sizes: Mapping[str, float]) -> Any:
+        """Goes on with a batch of other sizes: policies, optimizers and opponents carry over, episodes start."""
+        kept, config = tensors_of(self.algorithm), self.config
+        resized = replace(config, game_values={**config.game_values, **sizes})
+        self.batch = make_batch(resized, config.envs, config.seed, threads=config.train.threads or 1)
+        self.algorithm = make_algorithm(self.batch, config)
+        load_tensors(self.algorithm, kept)
+        if self.league is not None:
+            self.league.move(self.batch, self.algorithm.policies)
+            self.algorithm.opponents = self.league.acting()
+        self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
+        return self.batch
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -131,7 +145,8 @@ class Trainer:
         """One rollout and its update."""
         p, clock, cpu = self.progress, self.clock, time.process_time()
         torch.manual_seed(stream_seed(self.config.seed, p.iteration, "play"))
-        changed = scheduled(self.config, self.share)
+        of_stage = self.stages.params() if self.stages is not None else {}
+        changed = {n: v for n, v in scheduled(self.config, self.share).items() if n not in of_stage}
         if changed:
             self.batch.set_params(changed)
         diagnose = self.config.log.diagnostics_every and p.iteration % self.config.log.diagnostics_every == 0
@@ -151,11 +166,13 @@ class Trainer:
             p.sampled_episodes += sample_episodes(self.run, self.batch, p.agent_steps, allowed)
             record = {**metrics, **episodes, **self.algorithm.action_metrics(), **self.opponent_metrics(), **self.task_metrics()}
             self.refuse_nan(record)
+            # last: with another stage, opponents and even the batch become others
+            entered = self.stages.after_iteration(record, p.agent_steps) if self.stages is not None else {}
             if diagnose:
                 seen = {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()}
                 self.run.append_json("diagnostics.jsonl", seen)
                 self.doctor.watcher.add(seen, diagnostics=True)
-        return record | self.spent(time.process_time() - cpu)
+        return record | entered | self.spent(time.process_time() - cpu)
 
     def spent(self, cpu: float) -> dict[str, float]:
         """CPU time of an iteration, with that of worker processes. Envs of other libraries say what their resets took, and envs
@@ -169,12 +186,11 @@ class Trainer:
         return {"speed/cpu_seconds": cpu + elsewhere}
 
     def opponent_metrics(self) -> dict[str, float]:
-        """New snapshots, new opponents, the next stage; and how the policy fares against each."""
+        """New snapshots, new opponents; and how the policy fares against each."""
         if self.league is None:
             return {}
         random = np.random.default_rng(stream_seed(self.config.seed, self.progress.iteration, "league"))
-        metrics = self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
-        return metrics | (self.stages.after_iteration() if self.stages is not None else {})
+        return self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
 
     def task_metrics(self) -> dict[str, float]:
         """What finished episodes say about their tasks, and which ones come next."""
@@ -190,6 +206,8 @@ class Trainer:
         if self.evaluation_due() or over:
             with self.clock("evaluate"):
                 record |= self.evaluate()
+                if self.stages is not None:
+                    self.stages.after_evaluation(record)
                 improved = self.note_best(record)
         with self.clock("log"):
             line = self.line(record)
@@ -346,6 +364,8 @@ class Trainer:
         """Goes on from a checkpoint of this run, bit for bit: everything must fit."""
         manifest = checkpoint.read_manifest(source, step)
         where = f"{source.path}@{step}"
+        if self.stages is not None and manifest["curriculum"] is not None:
+            self.stages.load_state(manifest["curriculum"])
         if manifest["layout"] != json.loads(json.dumps(self.batch.layout.describe())):
             raise LudusError(
                 f"the game's layout changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
@@ -362,8 +382,6 @@ class Trainer:
             load_carried(self.algorithm, state)
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
-        if self.stages is not None:
-            self.stages.load_state(manifest["curriculum"])
         if self.tasks is not None:
             self.tasks.load_state(manifest["tasks"])
         self.progress = Progress(**manifest["progress"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ludus.config import OF_ACTIONS, Config, check, flatten, resolve
-from ludus.curriculum.stages import check_stages
+from ludus.curriculum.check_stages import check_stages
 from ludus.curriculum.tasks import check_tasks
 from ludus.errors import LudusError, nearest
 from ludus.league.league import mixes
@@ -20,6 +20,7 @@ from ludus.league.matchmaking import check_sampler
 from ludus.learn.rainbow_config import check_game
 from ludus.policies.sets import check_sets
 from ludus.sim.episode import RANDOM
+from ludus.sim.layout import Layout
 from ludus.sim.program import controllers
 from ludus.training import devices, sinks
 from ludus.training.evaluate import seatings
@@ -89,13 +90,39 @@ def check_names(config: Config) -> None:
         if mix and game is None:
             raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
         make_lineups(batch_layout, bots, parse_mix(mix))
-    check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots)
+    check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots, game)
+    check_stage_values(config)
     check_tasks(config, game)
     best = config.checkpoint.best_metric
     if best is not None and not best.startswith("eval/"):
         raise LudusError(
             f"checkpoint.best_metric={best} is no evaluation: use one such as eval/self/{next(iter(batch_layout.goals), 'return')}"
         )
+
+
+def check_stage_values(config: Config) -> None:
+    """Game values of stages must fit the game, and other sizes must leave the policy as it is."""
+    stages = config.curriculum.stages
+    if is_foreign(config.game):
+        if any(stage.game for stage in stages):
+            raise LudusError(f"a stage sets game values, but {config.game} has none: leave game empty")
+        return
+    game, preset = find_game(config.game)
+    own = values_at(config, 0.0)
+    first = Layout(game, game.resolve(own, preset)).describe()
+    for i, stage in enumerate(stages):
+        layout = Layout(game, game.resolve({**own, **stage.game}, preset))
+        other = layout.describe()
+        different = [part for part in ("observation", "seen", "action") if other.get(part) != first.get(part)]
+        sizes = {n: v for n, v in stage.game.items() if n in game.sizes}
+        if different:
+            named = ", ".join(f"{n}={v:g}" for n, v in sizes.items())
+            raise LudusError(
+                f"stage {i + 1} of {len(stages)} has {named}, with which agents have another {different[0]}: a policy cannot carry "
+                f"over; use sizes that leave it alone"
+            )
+        if sizes:
+            check(config, {s.role: s.count * s.teams * config.envs for s in layout.seats})
 
 
 def check_held_out(config: Config) -> None:

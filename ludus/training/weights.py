@@ -28,6 +28,15 @@ def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
     return {"policy": policy, "optimizer": optimizer, "state": {f"carried/{n}": t for n, t in algorithm.carried().items()}}
 
 
+def load_tensors(algorithm: Algorithm, tensors: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+    """Policies, other modules and optimizers from what `tensors_of` gave of an equal algorithm."""
+    for name, module in {**algorithm.policies, **algorithm.modules()}.items():
+        mine = checkpoint.split(tensors["policy"], name)
+        module.load_state_dict({n: t for n, t in mine.items() if n in module.state_dict()})
+    for name, optimizer in algorithm.optimizers().items():
+        checkpoint.load_optimizer(optimizer, checkpoint.split(tensors["optimizer"], name))
+
+
 def refuse_other_meaning(theirs: PolicyConfig, ours: PolicyConfig, loaded: Collection[str], where: str) -> None:
     """Settings that leave the shapes of weights alone, and yet make the same weights compute something else. `loaded`: the weights
     that were taken over."""

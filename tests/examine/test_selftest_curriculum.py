@@ -10,9 +10,9 @@ TRAINS = "a_run_says_where_its_best_checkpoint_is"
 
 # fault, the part it must name
 FAULTS = {
-    "a stage ends on the mean": (Fault(STAGES + "after_iteration", "interval(stage.opponent)[0]", "win_rate(stage.opponent)"), "stages"),
-    "a stage ends after any number of episodes": (Fault(STAGES + "after_iteration", ">= stage.least_episodes", ">= 0"), "stages"),
-    "a stage counts what was before": (Fault(STAGES + "enter", "counts.pop(stage.opponent, None)", "counts"), "stages"),
+    "a stage ends on the mean": (Fault(STAGES + "aim", "interval(stage.opponent)[0]", "win_rate(stage.opponent)"), "stages"),
+    "a stage ends after any number of episodes": (Fault(STAGES + "aim", ">= stage.least_episodes", ">= 0"), "stages"),
+    "a stage counts what was before": (Fault(STAGES + "enter", "counts.clear()", "counts"), "stages"),
     "win rates never fade": (Fault("ludus.league.tally:Tally.add", "RECENT / max(counts[0], 1.0)", "1.0"), "win rates"),
     "tasks that fall are not drawn": (Fault(POOL + "complete", "abs(fast - slow)", "max(0.0, fast - slow)"), "tasks"),
     "tasks without progress are drawn": (Fault(POOL + "weight", "math.exp(-min(", "math.exp(min("), "tasks"),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import ludus
-from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.policies.together import Together
 from ludus.training.loop import Trainer
@@ -139,52 +139,6 @@ def test_resume_goes_on_exactly_with_slots_snapshots_and_results(tmp_path):
     assert a[1] == b[1] and a[3] == b[3] and a[2] == b[2]
     assert len(a[0]) == len(b[0]) and a[0][-1].keys() == b[0][-1].keys()
     assert a[0][-1] == b[0][-1]
-
-
-def test_stages_move_on_when_the_opponent_is_surely_beaten(tmp_path):
-    stages = (
-        Stage(
-            mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.05, least_episodes=30, game={"reach": 3.0, "max_steps": 60}
-        ),
-        Stage(mix="self 1, bot:still 1"),
-    )
-    trainer = made(tmp_path, mix="", stages=stages)
-    numbers = []
-    for _ in range(40):
-        record = trainer.iterate()
-        numbers.append(record["curriculum/stage"])
-    assert numbers[0] == 0 and numbers[-1] == 1
-    assert {lineup.opponent for lineup in trainer.league.lineups} == {"self", "bot:still"}
-
-
-def test_a_run_may_begin_with_a_later_stage(tmp_path):
-    stages = (
-        Stage(mix="bot:still 1", opponent="chaser/bot:still", game={"reach": 3.0}),
-        Stage(mix="self 1", game={"reach": 2.0}),
-    )
-    settings = config(mix="", stages=stages)
-    settings.curriculum.first_stage = 2
-    trainer = create(tmp_path / "later", settings, {})
-    assert trainer.iterate()["curriculum/stage"] == 1
-    assert {lineup.opponent for lineup in trainer.league.lineups} == {"self"}
-    settings.curriculum.first_stage = 3
-    with pytest.raises(LudusError, match="first_stage is 3, but there are 2 stages"):
-        prepare(settings)
-
-
-@pytest.mark.parametrize(
-    ("stages", "words"),
-    [
-        ((Stage(mix="self 1"), Stage(mix="self 1")), "never ends"),
-        ((Stage(mix="self 1", opponent="bot:still"), Stage(mix="self 1")), "never meets it"),
-        ((Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=1.0), Stage(mix="self 1")), "less than 1"),
-        ((Stage(mix="bot:still 1", opponent="chaser/bot:still", win_rate=0.999), Stage(mix="self 1")), "gives 0.99"),
-        ((Stage(mix="bot:still 1", opponent="chaser/bot:still"),), "nothing follows it"),
-    ],
-)
-def test_stages_that_can_never_advance_are_refused(stages, words):
-    with pytest.raises(LudusError, match=words):
-        prepare(config(mix="", stages=stages))
 
 
 @pytest.mark.parametrize(

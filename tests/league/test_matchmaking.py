@@ -17,6 +17,17 @@ def test_samplers_by_hand():
     assert np.allclose(SAMPLERS["even"](rates), [0.09, 0.25, 0], atol=0.002)
 
 
+def test_an_opponent_that_always_draws_is_of_equal_strength():
+    tally = Tally()
+    tally.add("draws", np.array([10.0, 0.0, 10.0, 0.0]))
+    tally.add("loses", np.array([10.0, 10.0, 0.0, 0.0]))
+    tally.add("half", np.array([10.0, 5.0, 0.0, 5.0]))
+    scores = np.array([tally.score(name) for name in ("draws", "loses", "half", "unknown")])
+    assert scores.tolist() == [0.5, 1.0, 0.5, 0.5]
+    weights = SAMPLERS["even"](scores)
+    assert weights[0] == weights[2] > 100 * weights[1]
+
+
 def test_recent_draws_the_newest_tenth_99_times_of_100():
     weights = SAMPLERS["recent"](np.zeros(50))
     assert weights[-5:].sum() == pytest.approx(0.99) and weights[:-5].sum() == pytest.approx(0.01)

@@ -36,13 +36,19 @@ def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
         tally.add("bot:a", np.array([episodes, won, 0.0, episodes - won]))
         tally.add("bot:b", np.array([50.0, 50.0, 0.0, 0.0]))
         league: Any = SimpleNamespace(tally=tally, set_mix=entered.append)
-        course = Stages(stages, league, SimpleNamespace(set_params=entered.append))
-        course.after_iteration()
+        settings = SimpleNamespace(sizes={}, params={"speed": 1.0}, weights={})
+        game = SimpleNamespace(sizes={}, goal_metrics={})
+        batch = SimpleNamespace(set_params=entered.append, set_stage=entered.append, settings=settings, game=game)
+        course = Stages(stages, league, batch)
+        course.after_iteration({}, 100)
         holds(f"the stage after {won} of {episodes} won is number {course.current + 1}", course.current == int(moves))
         if moves:
-            holds(f"the next stage plays {entered}", entered == ["bot:b 1", {"speed": 2.0}])
-            course.after_iteration()
+            holds(f"the next stage plays {entered}", entered == ["bot:b 1", {"speed": 2.0}, 1])
+            course.after_iteration({}, 200)
             holds("wins from before a stage count for it", course.current == 1)
+            tally.add("bot:b", np.array([50.0, 50.0, 0.0, 0.0]))
+            course.after_iteration({}, 300)
+            holds(f"game values of a stage stay: {entered[-2]}", course.current == 2 and entered[-2] == {"speed": 1.0})
 
 
 @part("win rates", "ludus/league/tally.py")
