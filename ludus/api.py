@@ -14,9 +14,11 @@ import numpy as np
 
 from ludus.agent import Agent
 from ludus.config import Config, apply_preset, check, flatten, origins, set_value, unflatten
+from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 
 if TYPE_CHECKING:
+    from ludus.training.loop import Trainer
     from ludus.training.run import Run
 
 BUDGETS = ("train.total_agent_steps", "train.total_seconds")
@@ -60,7 +62,6 @@ def start(
     """Creates a run and trains it."""
     from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
-    from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
     from ludus.training.start import create, prepare
 
@@ -125,11 +126,12 @@ def _after_doctor(trainer: Any, quiet: bool) -> Run:
     config = forkable(reference)
     rollback.apply(config, chosen)
     sources = dict.fromkeys(chosen.changes, "doctor")
-    return fork(reference, config, {**run.read_json("config.json")["origins"], **sources}, chosen.path, quiet=quiet)
+    sources = {**run.read_json("config.json")["origins"], **sources}
+    return fork(reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share)
 
 
 def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
-    """Goes on where a run stopped, bit for bit. Only budgets may change."""
+    """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer
@@ -165,6 +167,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
         remove_unfinished(run)
         trainer.restore(run, step)
         _say_what_changed(checkpoint.read_manifest(run, step))
+        _say_if_nothing_is_learned(trainer, folder)
         run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
         finish(trainer)
     return _after_doctor(trainer, quiet)
@@ -177,6 +180,19 @@ def _say_what_changed(manifest: Mapping[str, Any]) -> None:
     changed = [f"{name} {old} → {now.get(name)}" for name, old in manifest["versions"].items() if now.get(name) != old]
     if changed:
         print(f"ludus: going on with other versions ({', '.join(changed)}): not bit for bit", file=sys.stderr)
+
+
+def _say_if_nothing_is_learned(trainer: Trainer, folder: Path) -> None:
+    """A learning rate that came down to 0 stays there when a finished run is given more budget."""
+    rates = trainer.config.learning_rates(list(trainer.algorithm.policies))
+    share = trainer.schedule_share
+    if all(parse(rate)(share) == 0 and parse(rate)(1.0) == 0 for rate in rates.values()):
+        key = next(iter(rates))
+        print(
+            f"ludus: the learning rate ended at 0 ({key}={rates[key]}): this run plays on and learns nothing more; to train on: "
+            f'ludus fork {folder} --{key.replace("_", "-")} "3e-4 -> 0"',
+            file=sys.stderr,
+        )
 
 
 def _drop_newer(run: Run, step: int) -> None:
@@ -205,12 +221,13 @@ def forkable(reference: str | Path) -> Config:
 
 
 def fork(
-    reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False
-) -> Run:
-    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own."""
+    reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
+    schedules_at: float = 0.0,
+) -> Run:  # fmt: skip
+    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own, and
+    schedules from their start (or from `schedules_at`, a share from 0 to 1)."""
     from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
-    from ludus.training.loop import Trainer
     from ludus.training.run import Run, default_name, split_reference
     from ludus.training.start import create, prepare
 
@@ -226,7 +243,15 @@ def fork(
         weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, f"{source}@{step}")
 
     with Dashboard(config, quiet) as dashboard:
-        trainer = create(folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, watch=dashboard)
+        trainer = create(
+            folder,
+            config,
+            sources,
+            extra={"forked_from": f"{source}@{step}"},
+            begin=begin,
+            watch=dashboard,
+            schedules_at=schedules_at,
+        )
         finish(trainer)
     return _after_doctor(trainer, quiet)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,13 @@ class Config:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     log: LogConfig = field(default_factory=LogConfig)
     doctor: DoctorConfig = field(default_factory=DoctorConfig)
+
+    def learning_rates(self, roles: Sequence[str]) -> dict[str, Scalar]:
+        """Of the algorithm in use, by the names they are set by."""
+        if self.algorithm == "rainbow":
+            return {"rainbow.learning_rate": self.rainbow.learning_rate}
+        own = {f"learn.roles.{r}.learning_rate": self.learn.for_role(r).learning_rate for r in roles if r in self.learn.roles}
+        return {"learn.learning_rate": self.learn.learning_rate, **own}
 
     def __post_init__(self) -> None:
         if callable(self.game):

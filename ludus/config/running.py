@@ -18,7 +18,8 @@ class TrainConfig:
     stagger: bool = True
     """Cut each env's first episode at a random length, so that envs are out of step."""
     threads: int | None = None
-    """CPU threads of simulator and network (default: measured)."""
+    """CPU threads of simulator and network (default: 1 or all cores, whichever is faster, measured once per machine). A run is
+    repeated bit for bit with the same seed and the same number of threads."""
     dtype: str | None = None
     """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
     compile: bool | None = None

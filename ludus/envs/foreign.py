@@ -213,7 +213,7 @@ class ForeignBatch:
     def received(self) -> dict[str, Any]:
         return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}}
 
-    def check_received(self) -> None:
+    def check_received(self, varied: Mapping[str, Any] | None = None) -> None:
         """Nothing is handed to a foreign env, so nothing can be lost on the way."""
 
     def fingerprint(self) -> str:

@@ -19,6 +19,7 @@ import torch
 
 from ludus.config import Config
 from ludus.errors import LudusError
+from ludus.intervals import by_world
 from ludus.league.lineups import Lineup, make_lineups, parse_mix, pool_share
 from ludus.league.matchmaking import draw
 from ludus.league.pool import Pool, evenly
@@ -217,7 +218,7 @@ class League:
             measured = measure(make, self.policies, "pool", -(-episodes // len(steps)), seed, greedy, rivals=rivals)
             for name, values in measured.items():
                 found.setdefault(name, []).append(values)
-        return intervals({name: np.concatenate(parts) for name, parts in found.items()}, self.batch.game.goal_metrics)
+        return intervals({name: by_world(parts) for name, parts in found.items()}, self.batch.game.goal_metrics)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 

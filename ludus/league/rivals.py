@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ludus.errors import LudusError, nearest
+from ludus.intervals import by_world
 from ludus.league.pool import Pool, evenly
 from ludus.policies.policy import Policy
 from ludus.training import checkpoint
@@ -105,10 +106,10 @@ def game_name(run: Run) -> str:
 
 
 def together(values: Mapping[str, np.ndarray], groups: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """OPPONENT/METRIC → GROUP/METRIC: the episodes of all opponents of a group as one."""
+    """OPPONENT/METRIC → GROUP/METRIC: all opponents of a group as one. They were met in the same worlds."""
     parts: dict[str, list[np.ndarray]] = {}
     for opponent, names in groups.items():
         for metric in (n.removeprefix(f"{opponent}/") for n in values if n.startswith(f"{opponent}/")):
             for group in names:
                 parts.setdefault(f"{group}/{metric}", []).append(values[f"{opponent}/{metric}"])
-    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    return {name: by_world(arrays) for name, arrays in parts.items()}

@@ -248,9 +248,11 @@ class Rainbow(Learner):
     @torch.no_grad()
     def collect(self, timed: Timed) -> None:
         """One rollout. `timed(phase)` is a context that measures."""
+        # of all roles together: a role with few agents would otherwise act at random until the end
+        steps, episodes = (sum(int(getattr(role.count, n)) for role in self.roles.values()) for n in ("steps", "episodes"))
         for role in self.roles.values():
             role.policy.train()
-            role.epsilon.fill_(epsilon_at(self.c, int(role.count.steps), int(role.count.episodes)))
+            role.epsilon.fill_(epsilon_at(self.c, steps, episodes))
         if self.on_gpu:
             with timed("rollout"):
                 self.run("rollout", lambda: self.play(lambda phase: contextlib.nullcontext()))

@@ -78,7 +78,7 @@ class RainbowConfig:
     epsilon_over: int | None = None
     """When the end is reached, in epsilon_unit (default: three tenths of the budget in agent-steps, else 300,000)."""
     epsilon_unit: str = "steps"
-    """steps (agent-steps) or episodes."""
+    """steps (agent-steps) or episodes, of all roles together."""
     epsilon_off: int | None = None
     """When random actions end altogether, in epsilon_unit (default: never)."""
     play_epsilon: float = 0.001

@@ -28,7 +28,11 @@ class RunningNorm(nn.Module):
         safe = n.clamp(min=1.0)
         x = torch.where(valid.unsqueeze(-1), x.float() - self.mean, 0.0)  # around the old mean: no loss of digits
         delta = weight @ x / safe
-        var = weight @ x.square() / safe - delta.square()
+        # two passes: the difference of two large squares would leave nothing of a small variance far from 0
+        x = torch.where(valid.unsqueeze(-1), x - delta, 0.0)
+        rest = weight @ x / safe
+        var = weight @ x.square() / safe - rest.square()
+        delta = delta + rest
         total = self.count + n
         share = n / total.clamp(min=1.0)
         new_mean = self.mean + delta * share

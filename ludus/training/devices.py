@@ -61,7 +61,7 @@ def choose_threads(config: Config) -> int:
     """1 or all cores, whichever runs simulate-act-learn faster together. Measured once per machine and kind of run.
 
     The choice is remembered, because results are bit-exact only for equal thread counts; but not one that was made while other
-    programs had the cores.
+    programs had the cores. What was chosen is said, with how to choose it again.
     """
     from ludus.training.sources import is_foreign
 
@@ -76,11 +76,17 @@ def choose_threads(config: Config) -> int:
     if key not in table:
         busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
         print(
-            f"ludus: trying which trains faster, 1 or {cores()} threads (the first time; remembered) …",
+            f"ludus: measuring which trains faster, 1 or {cores()} threads …",
             file=sys.stderr,
             flush=True,
         )
         table[key] = min((1, cores()), key=lambda n: _time(config, n))
+        kept = "not remembered, because other programs use the processor now" if busy else "remembered for such runs"
+        print(
+            f"ludus: training with {table[key]} thread{'s' if table[key] > 1 else ''} ({kept}). The same weights need the same seed "
+            f"and the same number of threads: --seed {config.seed} --train.threads {table[key]} repeats this run",
+            file=sys.stderr,
+        )
         if busy:
             return int(table[key])
         try:

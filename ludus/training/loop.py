@@ -24,6 +24,7 @@ from ludus.league.league import League, mixes
 from ludus.learn.algorithm import make_algorithm
 from ludus.training import checkpoint, devices
 from ludus.training.best import score
+from ludus.training.budget import Anchor, schedule_share, spent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
 from ludus.training.metrics import Window, device_clock
@@ -50,6 +51,12 @@ class Progress:
     sampled_episodes: int = 0
     evaluations: int = 0
     best: dict[str, Any] = field(default_factory=dict)
+    schedule_share: float = 0.0
+    anchor: Anchor = field(default_factory=Anchor)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Progress:
+        return Progress(**{**data, "anchor": Anchor(**data["anchor"])})
 
 
 def stream_seed(seed: int, iteration: int, stream: str) -> int:
@@ -87,20 +94,24 @@ class Trainer:
         self._cpu_seconds = 0.0
         self._drawing_seconds = 0.0
 
-    def begin(self) -> None:
-        """What a new run does before its checkpoint 0."""
+    def begin(self, schedules_at: float = 0.0) -> None:
+        """What a new run does before its checkpoint 0. `schedules_at`: where its schedules start, for a run that continues another."""
+        self.progress.anchor = Anchor(schedules_at)
         if self.league is not None:
             self.league.begin()
+        changed = scheduled(self.config, schedules_at) if schedules_at else {}
+        if changed:
+            self.batch.set_params(changed)
         if self.stages is not None:
             self.stages.enter(self.config.curriculum.first_stage - 1)
-        if self.league is not None or self.stages is not None:
-            self.batch.restart()  # the first episodes are played against these opponents, too
+        if self.league is not None or self.stages is not None or changed:
+            self.batch.restart()  # the first episodes are played against these opponents and with these values, too
         if self.tasks is not None:
             lineups = self.league.lineups if self.league is not None else ()
             self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)
             self.batch.check_received(self.tasks.varied())
         else:
-            self.batch.check_received(self.stages.params() if self.stages is not None else None)
+            self.batch.check_received({**changed, **(self.stages.params() if self.stages is not None else {})})
 
     def resize(self, sizes: Mapping[str, float]) -> Any:
         """Goes on with a batch of other sizes: policies, optimizers and opponents carry over, episodes start."""
@@ -120,12 +131,13 @@ class Trainer:
     @property
     def share(self) -> float:
         """How much of the budget is spent."""
-        shares = [0.0]
-        if self.config.train.total_agent_steps is not None:
-            shares.append(self.progress.agent_steps / self.config.train.total_agent_steps)
-        if self.config.train.total_seconds is not None:
-            shares.append(self.progress.seconds / self.config.train.total_seconds)
-        return min(1.0, max(shares))
+        return spent(self.config.train, self.progress.agent_steps, self.progress.seconds)
+
+    @property
+    def schedule_share(self) -> float:
+        """Where schedules stand, from 0 to 1."""
+        p = self.progress
+        return schedule_share(self.config.train, p.agent_steps, p.seconds, p.anchor)
 
     def train(self) -> None:
         """Iterates until the budget is spent or someone asks to stop; ends with an evaluation and a checkpoint."""
@@ -146,7 +158,7 @@ class Trainer:
         p, clock, cpu = self.progress, self.clock, time.process_time()
         torch.manual_seed(stream_seed(self.config.seed, p.iteration, "play"))
         of_stage = self.stages.params() if self.stages is not None else {}
-        changed = {n: v for n, v in scheduled(self.config, self.share).items() if n not in of_stage}
+        changed = {n: v for n, v in scheduled(self.config, self.schedule_share).items() if n not in of_stage}
         if changed:
             self.batch.set_params(changed)
         diagnose = self.config.log.diagnostics_every and p.iteration % self.config.log.diagnostics_every == 0
@@ -154,7 +166,7 @@ class Trainer:
         with clock("learn"):
             if diagnose:
                 self.diagnostics.before()
-            metrics = self.algorithm.learn(self.share)
+            metrics = self.algorithm.learn(self.schedule_share)
         with clock("log"):
             p.agent_steps += self.algorithm.learned_steps()
             p.env_steps += self.config.envs * self.algorithm.rollout_steps
@@ -338,6 +350,7 @@ class Trainer:
 
     def save(self) -> None:
         p = self.progress
+        p.schedule_share = self.schedule_share
         tensors = tensors_of(self.algorithm)
         tensors["state"] |= {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()}
         if self.league is not None:
@@ -384,7 +397,9 @@ class Trainer:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
         if self.tasks is not None:
             self.tasks.load_state(manifest["tasks"])
-        self.progress = Progress(**manifest["progress"])
+        self.progress = p = Progress.from_json(manifest["progress"])
+        if self.schedule_share != p.schedule_share:  # the budget is another one
+            p.anchor = Anchor(p.schedule_share, p.agent_steps, p.seconds)
         self._saved_at = (step, self.progress.seconds)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
         self.doctor.load_state(manifest.get("doctor"))

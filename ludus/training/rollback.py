@@ -23,6 +23,8 @@ class Plan:
     """Where the new run starts, what it changes, and where it lives."""
 
     step: int
+    seconds: float
+    schedule_share: float
     changes: dict[str, str]
     path: Path
 
@@ -36,7 +38,9 @@ def plan(run: Run, finding: Finding, config: Config) -> Plan | None:
         return None
     first = finding.first_step or 0
     healthy = [step for step in checkpoint.steps(run) if step < first]
-    return Plan(max(healthy, default=min(checkpoint.steps(run))), changes, path)
+    step = max(healthy, default=min(checkpoint.steps(run)))
+    progress = checkpoint.read_manifest(run, step)["progress"]
+    return Plan(step, progress["seconds"], progress["schedule_share"], changes, path)
 
 
 def named(finding: Finding, config: Config) -> dict[str, str]:
@@ -53,12 +57,14 @@ def named(finding: Finding, config: Config) -> dict[str, str]:
 
 
 def apply(config: Config, chosen: Plan) -> None:
-    """Puts the changes in; what is left of the budget is the new run's."""
+    """Puts the changes in; what is left of the budget is the new run's, and its schedules go on where they stood."""
     values = flatten(config)
     for name, value in chosen.changes.items():
         set_value(config, name, _as(values[name], value))
     if config.train.total_agent_steps is not None:
         config.train.total_agent_steps -= chosen.step
+    if config.train.total_seconds is not None:
+        config.train.total_seconds -= chosen.seconds
 
 
 def _changed(name: str, value: object, change: str) -> str:

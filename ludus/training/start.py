@@ -142,8 +142,10 @@ def check_held_out(config: Config) -> None:
 def create(
     path: Path, config: Config, origins: Mapping[str, str], *, extra: Mapping[str, Any] | None = None,
     begin: Callable[[Trainer], None] | None = None, watch: Callable[[Trainer, dict[str, Any]], None] | None = None,
+    schedules_at: float = 0.0,
 ) -> Trainer:  # fmt: skip
-    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first."""
+    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first. `schedules_at`:
+    where its schedules start, for a run that continues another."""
     Run.refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -155,7 +157,7 @@ def create(
         trainer = Trainer(run, config, watch=watch)
         if begin is not None:
             begin(trainer)
-        trainer.begin()
+        trainer.begin(schedules_at)
         game = {
             **trainer.batch.received(),
             "preset": config.game.partition(":")[2] or None,

@@ -294,7 +294,7 @@ OTHERS: tuple[Fault, ...] = (
     Fault(Q + "move", "torch._foreach_lerp_(mine, theirs, share)", "torch._foreach_copy_(mine, theirs)"),
     Fault(Q + "NoisyLinear.forward", "if not self.training:", "if False:"),
     Fault(RAINBOW + "Role.set_schedules", "self.beta.fill_(parse(c.beta)(share))", "self.beta.fill_(parse(c.beta)(1.0))"),
-    Fault("ludus.training.loop:Trainer.iterate", "self.algorithm.learn(self.share)", "self.algorithm.learn(0.0)"),
+    Fault("ludus.training.loop:Trainer.iterate", "self.algorithm.learn(self.schedule_share)", "self.algorithm.learn(0.0)"),
     Fault("ludus.training.weights:load_carried", "tensor.copy_(state", "tensor.clone().copy_(state"),
     Fault("ludus.training.checkpoint:load_optimizer", "state.setdefault(int(index), {})[name] = value", "state.setdefault(int(index), {})[name] = torch.zeros_like(value)"),
     Fault("ludus.policies.encoders:Frames.push", "torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())", "kept[:, 1:].clone()"),

@@ -261,6 +261,19 @@ def test_epsilon_by_steps_by_episodes_and_off():
     assert [epsilon_at(c, 10**6, e) for e in (0, 25, 399, 400)] == pytest.approx([1.0, 0.8, 0.2, 0.0])
 
 
+def test_epsilon_of_a_role_with_few_agents_comes_down_with_all_others():
+    """One agent beside three: after 400 agent-steps together both have done with random actions."""
+    algorithm = make(
+        game=replace(MORTAL, name="unequal", roles=[Role("one"), Role("three", 3)]), epsilon_over=400, epsilon_to=0.1
+    )
+    for _ in range(8):
+        algorithm.collect(lambda phase: contextlib.nullcontext())
+        metrics = algorithm.learn(0.0)
+    steps = [int(role.count.steps) for role in algorithm.roles.values()]
+    assert steps[0] < 400 < sum(steps)
+    assert metrics["rainbow/one/epsilon"] == metrics["rainbow/three/epsilon"] == pytest.approx(0.1)
+
+
 def test_random_actions_are_as_many_as_epsilon_says_and_never_forbidden():
     algorithm = make(epsilon_from=0.5, epsilon_to=0.5, envs=32)
     metrics = iterate(algorithm, 4)

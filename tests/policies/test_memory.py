@@ -72,6 +72,20 @@ def test_running_norm_is_the_mean_and_variance_of_the_valid_rows():
     assert torch.allclose(norm.var, seen.var(0, unbiased=False), atol=1e-3)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e6])
+def test_running_norm_far_from_zero_keeps_a_small_variance(offset):
+    """In the first update too, and beside an entry of another size. At a million a float32 has a resolution of 1/16."""
+    torch.manual_seed(0)
+    norm, seen = RunningNorm(2), []
+    for _ in range(3):
+        x = torch.rand(4096, 2, dtype=torch.float64) * torch.tensor([1.0, 300.0], dtype=torch.float64) + offset
+        seen.append(x.float().double())
+        norm.update(x.float(), torch.ones(4096, dtype=torch.bool))
+        true = torch.cat(seen)
+        assert torch.allclose(norm.var.double(), true.var(0, unbiased=False), rtol=2e-2)
+        assert torch.allclose(norm.mean.double(), true.mean(0), rtol=1e-6, atol=0.2)
+
+
 def test_moving_value_statistics_keep_real_values():
     policy = Policy(["a", "b", "c", "d"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,)))
     obs, starts = torch.randn(1, 6, 4), torch.zeros(1, 6, dtype=torch.bool)

@@ -75,3 +75,8 @@ def test_threads_that_wait_give_up_their_cores_unless_told_otherwise(given, foun
     code = "import ludus, os; print(os.environ.get('GOMP_SPINCOUNT'))"
     done = subprocess.run([sys.executable, "-c", code], env=clean | given, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == found
+
+
+def test_how_to_repeat_a_run_is_said(measured, capsys):
+    devices.choose_threads(Config(game="pursuit", seed=3))
+    assert "--seed 3 --train.threads 4 repeats this run" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ludus
-from ludus.config import Config
+from ludus.config import Config, TrainConfig
 from ludus.doctor import live
 from ludus.doctor.finding import Finding
 from ludus.training import rollback
@@ -90,7 +90,7 @@ def run_with_checkpoints(path, *steps: int) -> Run:
     for step in steps:
         folder = path / "checkpoints" / f"{step:012d}"
         folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text("{}")
+        (folder / "manifest.json").write_text('{"format": 1, "progress": {"seconds": 5.0, "schedule_share": 0.25}}')
     (path / "config.json").write_text("{}")
     return Run(path)
 
@@ -99,6 +99,14 @@ def test_the_last_healthy_checkpoint_is_the_one_before_the_finding(tmp_path):
     run = run_with_checkpoints(tmp_path / "run", 0, 100, 200, 300)
     chosen = {at: rollback.plan(run, finding(at, learn__gamma="0.9"), Config(game="pursuit")) for at in (0, 50, 200, 201)}
     assert {at: plan.step for at, plan in chosen.items() if plan} == {0: 0, 50: 0, 200: 100, 201: 200}
+
+
+def test_a_rollback_has_what_is_left_of_the_budget_and_of_the_schedules(tmp_path):
+    config = Config(game="pursuit", train=TrainConfig(total_agent_steps=1000, total_seconds=60.0))
+    chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 100), finding(learn__gamma="0.9"), config)
+    assert chosen is not None
+    rollback.apply(config, chosen)
+    assert (config.train.total_agent_steps, config.train.total_seconds, chosen.schedule_share) == (900, 55.0, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ludus.intervals import as_coins, interval, wilson
+from ludus.intervals import as_coins, by_world, interval, wilson
 from ludus.sim import Goal
 from ludus.training.evaluate import intervals
 
@@ -61,3 +61,23 @@ def test_it_holds_the_truth_in_nineteen_of_twenty(draw, episodes):
     truth = draw(rng, 200_000).mean()
     told = [interval(row, share=True) for row in draw(rng, (1000, episodes))]
     assert np.mean([t["low"] <= truth <= t["high"] for t in told]) > 0.92
+
+
+def test_opponents_met_in_the_same_worlds_add_no_certainty_where_the_world_decides():
+    """Half of the worlds are lost against everybody: 4 opponents tell what one does, and 25 worlds are 25 worlds."""
+    lost = np.arange(25) % 2 * 1.0
+    assert interval(by_world([lost] * 4), share=True) == interval(lost, share=True)
+    returns = np.random.default_rng(0).normal(size=25)
+    assert interval(by_world([returns] * 4)) == pytest.approx(interval(returns))
+
+
+def test_the_interval_of_several_opponents_holds_the_truth_in_nineteen_of_twenty():
+    """Worlds differ in how likely a win is, and opponents meet the same worlds; episodes counted one by one miss it twice as often."""
+    random, held, naive = np.random.default_rng(1), 0, 0
+    for _ in range(400):
+        chance = random.uniform(size=40)
+        parts = [(random.uniform(size=40) < chance) * 1.0 for _ in range(8)]
+        told, alone = interval(by_world(parts), share=True), interval(np.concatenate(parts), share=True)
+        held += told["low"] <= 0.5 <= told["high"]
+        naive += alone["low"] <= 0.5 <= alone["high"]
+    assert held / 400 > 0.93 and naive / 400 < 0.85
