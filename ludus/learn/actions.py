@@ -9,9 +9,11 @@ from torch import Tensor
 
 
 def action_metrics(actions: Any, role: str, raw: Tensor, binary: Tensor, choices: Tensor, valid: Tensor) -> dict[str, float]:
-    """Over valid rows [steps, rows]: gathered as tensors, read once. `actions`: the layout's `actions_of(role)`."""
+    """Over valid rows [steps, rows], nothing where there are none: gathered as tensors, read once. `actions`: the layout's
+    `actions_of(role)`."""
     weight = valid.float()
-    weight = weight / weight.sum().clamp(min=1.0)
+    count = weight.sum()
+    weight = weight / count.clamp(min=1.0)
     names: list[str] = []
     parts: list[Tensor] = []
     if actions.continuous:
@@ -28,4 +30,5 @@ def action_metrics(actions: Any, role: str, raw: Tensor, binary: Tensor, choices
         flat = choices[..., i].flatten().long()
         parts.append(torch.zeros(len(options), device=weight.device).scatter_add_(0, flat, weight.flatten()))
         names += [f"{name}/{option}" for option in options]
-    return {f"action/{role}/{n}": v for n, v in zip(names, torch.cat(parts).tolist(), strict=True)}
+    rows, *values = torch.cat([count.unsqueeze(0), *parts]).tolist()
+    return {f"action/{role}/{n}": v for n, v in zip(names, values, strict=True)} if rows else {}

@@ -133,7 +133,7 @@ class PPO(Learner):
         metrics: dict[str, float] = {}
         for role in self.roles.values():
             metrics |= {f"ppo/{role.name}/{key}": value for key, value in self.learn_role(role, share).items()}
-            if role.strategy is not None:
+            if role.strategy is not None and role.valid_rows:
                 metrics |= {f"strategy/{role.name}/{key}": value for key, value in role.strategy.read().items()}
         return metrics
 
@@ -157,7 +157,8 @@ class PPO(Learner):
         values = torch.cat([role.sums, role.overview]).tolist()
         out = dict(zip([*SUMS, *OVERVIEW], values, strict=True))
         updates = out.pop("updates")
-        for name in OF_VALID_ROWS if not out.pop("valid_rows") else ():
+        role.valid_rows = int(out.pop("valid_rows"))
+        for name in OF_VALID_ROWS if not role.valid_rows else ():
             del out[name]  # nobody of this role decided anything: there is no mean, rather than one of 0
         if math.isnan(out.get("explained_variance", 0.0)):
             del out["explained_variance"]

@@ -72,7 +72,7 @@ class Role:
             config.learn.rollout, self.bptt, self.rows, self.policy, masked, config.device,
             opponent_keys=self.space.binary if self.key_predictor is not None else 0,
         )  # fmt: skip
-        self.epochs_run = 0
+        self.epochs_run = self.valid_rows = 0
         self.sums = torch.zeros(len(SUMS), device=config.device)
         self.pass_kl = torch.zeros((), device=config.device)
         self.no_valid_row = torch.zeros((), device=config.device)

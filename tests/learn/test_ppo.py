@@ -131,6 +131,7 @@ def test_rows_of_bots_are_not_learned_from():
     assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/runner/invalid_share"] == 1.0
     for name in ("explained_variance", "advantage_std", "value_mean", "return_mean", "value_loss", "entropy"):
         assert f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics  # absent, rather than a mean of nothing
+    assert {name.split("/")[1] for name in ppo.action_metrics()} == {"chaser"}
     assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
 
 
