@@ -23,6 +23,7 @@ FAMILIES = (
     "exploration",
     "reward_hacking",
     "self_play",
+    "curriculum",
     "memory",
     "learning",
     "throughput",
