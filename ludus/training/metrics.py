@@ -54,7 +54,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "ppo/ROLE/return_mean": ("reward", "mean value target"),
     "ppo/ROLE/lr": ("", "learning rate"),
     "ppo/ROLE/epochs_run": ("", "passes over the rollout before target_kl stopped them"),
-    "ppo/ROLE/invalid_share": ("share", "rows of the rollout that taught nothing: reset rows, the dead, the idle, bots"),
+    "ppo/ROLE/invalid_share": ("share", "rows of the rollout that taught no action: reset rows, the dead, the idle, bots"),
     "ppo/ROLE/auxiliary_loss": ("", "error of the predicted next observation"),
     "ppo/ROLE/next_keys_loss": ("nats", "cross-entropy of the opponent's predicted keys, mean over keys; 0.69: a guess"),
     "strategy/ROLE/vector_mean": ("", "mean of the strategy vectors of some rows of the rollout"),
