@@ -7,6 +7,7 @@ noted, so that silence is never taken for health.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,30 @@ class Curve:
         return int(self.steps[-1])
 
 
+@dataclass(frozen=True)
+class GameValue:
+    """A value of the game that changes on purpose while the run trains: on a schedule, or from stage to stage."""
+
+    name: str
+    first: float
+    now: float
+    evaluated: float
+    """What evaluations play."""
+    since: float
+    """The last step at which it still changed; -1: it never has."""
+
+    @property
+    def differs(self) -> bool:
+        """Does training play another game than evaluations do?"""
+        return not math.isclose(self.now, self.evaluated, rel_tol=1e-4, abs_tol=1e-9)
+
+
+def enough_episodes(finished: Any, envs: float) -> Any:
+    """Has every env finished an episode, on average? Before that, means are of the episodes that end first, which are the short ones:
+    where success ends an episode, they are all successful."""
+    return finished >= envs
+
+
 @dataclass
 class Log:
     """Curves by our names. `lists` holds what diagnostics write that is no number."""
@@ -88,6 +113,34 @@ class Log:
         late = curve.steps >= stage.steps[changed[-1] + 1]
         return Curve(curve.name, curve.steps[late], curve.values[late])
 
+    def game_values(self) -> list[GameValue]:
+        """Those that have changed so far, or that differ from what evaluations play."""
+        out = []
+        for curve in self.starting("game/") if self.ours else ():
+            evaluated = self.get(f"{curve.name}_evaluated")
+            if evaluated is None:
+                continue
+            changes = np.flatnonzero(np.diff(curve.values))
+            since = float(curve.steps[changes[-1] + 1]) if len(changes) else -1.0
+            first, now = float(curve.values[0]), float(curve.values[-1])
+            value = GameValue(curve.name.removeprefix("game/"), first, now, float(evaluated.values[-1]), since)
+            if len(changes) or value.differs:
+                out.append(value)
+        return out
+
+    def in_this_game(self, curve: Curve) -> Curve:
+        """What was logged since the game last changed: its opponents with a stage, or a value on a schedule. Before, it was another
+        game, so that a curve may rise or fall without anything being learned or lost."""
+        curve, since = self.in_this_stage(curve), max((v.since for v in self.game_values()), default=-1.0)
+        if not len(curve) or curve.steps[0] > since:
+            return curve
+        late = curve.steps > since
+        return Curve(curve.name, curve.steps[late], curve.values[late])
+
+    def evaluated_as_trained(self) -> bool:
+        """Does training play the game of the evaluations now? Else what differs between them may be the game's doing."""
+        return not any(value.differs for value in self.game_values())
+
     def roles(self) -> list[str]:
         families = ("episode", "ppo", "goal", "rainbow")
         found = [n.split("/")[1] for n in self.curves if n.split("/")[0] in families and n.count("/") >= 2]
@@ -113,7 +166,7 @@ class Log:
         episodes, envs = self.get("progress/episodes"), self.config.get("envs")
         if episodes is None or envs is None:
             return curve
-        began = episodes.steps[episodes.values >= float(envs)]
+        began = episodes.steps[enough_episodes(episodes.values, float(envs))]
         late = curve.steps >= (began[0] if len(began) else np.inf)
         return Curve(curve.name, curve.steps[late], curve.values[late])
 

@@ -100,14 +100,14 @@ def _rises(values: Array, of: Noise) -> bool:
 
 def of_role(log: Log, role: str) -> Progress:
     """The return of a role. Among several learning roles a return says little: the others learn too. Where its own past is
-    among its opponents, a fall says little: they get stronger with it. Of a curriculum only the stage it is in counts. Nothing is
-    judged by envs' first episodes."""
+    among its opponents, a fall says little: they get stronger with it. Of a curriculum, and of a game whose values follow a schedule,
+    only what was logged since the last change counts. Nothing is judged by envs' first episodes."""
     sooner = same_but_sooner(log, role)
     curve = sooner or log.of(role, "return")
-    here = log.in_this_stage(curve) if curve is not None else None
+    here = log.in_this_game(curve) if curve is not None else None
     judged = progress(here)
     judged = judged if sooner is None else dataclasses.replace(judged, measure="episode length, shorter counting as better")
-    if here is not curve:  # it moved on because it had learnt
+    if here is not curve:  # what came before was another game: what it had learnt there is not judged
         judged = dataclasses.replace(judged, learned=True)
     judged = judged if log.get("league/pool/win_rate") is None else dataclasses.replace(judged, fall=0.0)
     return dataclasses.replace(judged, whole=False) if competitive(log) or still_first_episodes(log, role) else judged

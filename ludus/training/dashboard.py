@@ -7,6 +7,8 @@ import time
 from typing import Any
 
 from ludus.config import Config
+from ludus.training.episodes import episodes_line
+from ludus.training.game_values import game_line
 
 
 def _duration(seconds: float) -> str:
@@ -76,10 +78,10 @@ class Dashboard:
             f"{_duration(p.seconds)} gone, {self._left(trainer)} left"
         ]
         for role in trainer.algorithm.policies:
-            text = f"{role} return {line.get(f'episode/{role}/return', float('nan')):.2f}"
-            goals = [f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")]
-            parts.append(", ".join([text, *goals]))
-        return "  |  ".join(parts)
+            mean, goals = episodes_line(line, role, self.config.envs)
+            parts.append(f"{role} return {mean}  {goals}" if mean else f"{role} {goals}")
+        game = game_line(line)
+        return "  |  ".join([*parts, game] if game else parts)
 
     def _panel(self, trainer: Any) -> Any:
         from rich.console import Group
@@ -100,9 +102,9 @@ class Dashboard:
         for column in ("role", "return", "goals", *shown):
             roles.add_column(column, justify="left" if column in ("role", "goals") else "right")
         for role in trainer.algorithm.policies:
-            goals = "  ".join(f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/"))
+            mean, goals = episodes_line(line, role, self.config.envs)
             numbers = [f"{line[f'ppo/{role}/{key}']:.3g}" for key in shown.values()]
-            roles.add_row(role, f"{line.get(f'episode/{role}/return', float('nan')):.2f}", goals, *numbers)
+            roles.add_row(role, mean, goals, *numbers)
         shares = sorted(((k.rsplit("/", 1)[-1], v) for k, v in line.items() if k.startswith("speed/share/")), key=lambda s: -s[1])
         phases = "time  " + "  ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.005)
         evaluated = [
@@ -110,6 +112,8 @@ class Dashboard:
             if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
         ]  # fmt: skip
         rows: list[Any] = [ProgressBar(total=1.0, completed=trainer.share), head, roles, phases]
+        if game := game_line(line):
+            rows.append(f"game  {game}")
         if evaluated:
             rows.append("evaluated  " + "   ".join(evaluated[:8]))
         if (track := trainer.doctor.watcher.track) is not None:

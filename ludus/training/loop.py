@@ -27,6 +27,7 @@ from ludus.training.best import score
 from ludus.training.budget import Anchor, schedule_share, spent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import against_list, evaluate
+from ludus.training.game_values import evaluated_values, game_metrics
 from ludus.training.metrics import Window, device_clock
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
@@ -85,6 +86,7 @@ class Trainer:
         stages = config.curriculum.stages
         self.stages = Stages(stages, self.league, self.batch, self.resize) if stages else None
         self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
+        self.evaluated_values = evaluated_values(config)
         self.progress = Progress()
         self.clock, self.window, self.cpu = device_clock(config.device), Window(), Window()
         self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
@@ -176,7 +178,9 @@ class Trainer:
             p.episodes += count
             allowed = allowance(self.config.log.episodes, self.share, p.sampled_episodes)
             p.sampled_episodes += sample_episodes(self.run, self.batch, p.agent_steps, allowed)
-            record = {**metrics, **episodes, **self.algorithm.action_metrics(), **self.opponent_metrics(), **self.task_metrics()}
+            played = game_metrics(self.batch, self.evaluated_values)
+            others = {**self.opponent_metrics(), **self.task_metrics()}
+            record = {**metrics, **played, **episodes, **self.algorithm.action_metrics(), **others}
             self.refuse_nan(record)
             # last: with another stage, opponents and even the batch become others
             entered = self.stages.after_iteration(record, p.agent_steps) if self.stages is not None else {}

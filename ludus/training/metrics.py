@@ -40,6 +40,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "episode/ROLE/term/TERM": ("raw", "mean sum of a reward term over an episode, before its weight"),
     "episode/ROLE/won": ("share", "outcomes: won, lost, drawn, truncated"),
     "goal/ROLE/GOAL": ("", "goal metric of finished training episodes"),
+    "game/PARAM": (
+        "",
+        "game value that changes while the run trains, by a schedule or from stage to stage: what envs play now, mean over them",
+    ),
+    "game/PARAM_evaluated": ("", "what evaluations play instead: the value that its schedule ends with"),
     "ppo/ROLE/policy_loss": ("", "clipped surrogate loss"),
     "ppo/ROLE/value_loss": ("", "half the squared error of the normalised value"),
     "ppo/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.live import Record
+from ludus.doctor.log import enough_episodes
 from ludus.training.run import Run, write_atomically
 from ludus.training.watching import read_findings
 
@@ -21,7 +22,7 @@ def write_report(run: Run) -> None:
     lines, records = run.metrics(), read_findings(run)
     sections = [
         ("The doctor's findings", [_findings_table(records)]),
-        ("Training", _figures(lines, records)), *_league(run), ("Configuration", [_config_table(run)]),
+        ("Training", _figures(lines, records, run.read_json("config.json")["values"]["envs"])), *_league(run), ("Configuration", [_config_table(run)]),
     ]  # fmt: skip
     body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
     name = html.escape(run.path.name)
@@ -35,12 +36,13 @@ td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#
     write_atomically(run.path / "report.html", page)
 
 
-def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> list[str]:
+def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record], envs: int) -> list[str]:
     groups = {
         "Evaluation (held-out seeds, sampled actions)": lambda k: (
             k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
         ),
         "Goal metrics while training": lambda k: k.startswith("goal/"),
+        "Game values that change": lambda k: k.startswith("game/"),
         "Return": lambda k: k.startswith("episode/") and k.endswith("/return"),
         "Reward terms (sum per episode, before weights)": lambda k: "/term/" in k,
         "Entropy share": lambda k: k.endswith("/entropy_share"),
@@ -52,10 +54,15 @@ def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> l
         "Resident memory (MB)": lambda k: k == "memory/resident_mb",
     }
     out = []
+    later = [line for line in lines if enough_episodes(line.get("progress/episodes", envs), envs)]
     for title, chosen in groups.items():
         names = sorted({k for line in lines for k in line if chosen(k)})
-        if names:
-            out.append(_figure(title, names, lines, [r for r in records if title in _concerned(r)]))
+        shown = later if all(k.startswith(("goal/", "episode/")) for k in names) else lines
+        if names and not shown:
+            finished = lines[-1]["progress/episodes"]
+            out.append(f"<p>{title}: too few episodes ({finished:,} have finished in {envs:,} envs)</p>")
+        elif names:
+            out.append(_figure(title, names, shown, [r for r in records if title in _concerned(r)]))
     return out or ["<p>No iteration was finished.</p>"]
 
 

@@ -49,9 +49,7 @@ def make_batch(
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)
-    share = 1.0 if held_out else 0.0  # evaluation plays the game that a schedule ends with
-    unseen = (game.validation if validation else {}) or game.held_out
-    overrides = {**values_at(config, share), **(unseen if held_out else {})}
+    overrides = values_evaluated(config, game, validation) if held_out else values_at(config, 0.0)
     return Batch(
         game, num_envs, device=config.device, seed=seed, overrides=overrides, preset=preset, threads=threads, stagger=stagger
     )
@@ -64,6 +62,12 @@ def values_at(config: Config, share: float) -> dict[str, float]:
         n: round(parse(v, f"game.{n}")(share)) if n in whole else parse(v, f"game.{n}")(share)
         for n, v in config.game_values.items()
     }
+
+
+def values_evaluated(config: Config, game: Game, validation: bool) -> dict[str, float]:
+    """What evaluations play, early and late alike: the game that schedules end with, on what is not trained on."""
+    unseen = (game.validation if validation else {}) or game.held_out
+    return {**values_at(config, 1.0), **unseen}
 
 
 def scheduled(config: Config, share: float) -> dict[str, float]:

@@ -47,7 +47,7 @@ def test_nothing_is_critical_at_any_time_of_a_healthy_run(name):
 
 @pytest.mark.parametrize(
     ("name", "check", "by"),
-    [("sick_entropy", "entropy_stuck", 0.7), ("sick_near_pays", "return_without_goal", 0.5),
+    [("sick_entropy", "entropy_stuck", 0.7), ("sick_near_pays", "return_without_goal", 0.7),
      ("sick_learning_rate", "updates_too_large", 0.7), ("sick_forgets", "updates_too_large", 0.9),
      ("sick_begun", "beginning_lost", 0.7)],
 )  # fmt: skip

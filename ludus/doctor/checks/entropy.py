@@ -171,12 +171,12 @@ def entropy_collapsed(log: Log) -> Iterator[Finding]:
 
 def _hardly_more(log: Log, role: str, since: int) -> str:
     """Both returns where the last half earns hardly more than the first rows, from before the policy was certain, did; else "".
-    Against its own past, in a later stage or where only the time counts, earning the same may well be progress."""
+    Against its own past, after the game has changed or where only the time counts, earning the same may well be progress."""
     curve = log.of(role, "return")
     if curve is None or not of_role(log, role).whole or log.get("league/pool/win_rate") is not None:
         return ""
     before = curve.values[curve.steps < since]
-    if len(before) < FEWEST_BEFORE or log.in_this_stage(curve) is not curve or same_but_sooner(log, role) is not None:
+    if len(before) < FEWEST_BEFORE or log.in_this_game(curve) is not curve or same_but_sooner(log, role) is not None:
         return ""
     first, now = float(head(before).mean()), float(tail(curve.values).mean())
     hardly = now - first < HARDLY_MORE * abs(first)

@@ -111,10 +111,11 @@ def episodes_too_short(log: Log) -> Iterator[Finding]:
 
 
 def game_changed(log: Log) -> Iterator[Finding]:
-    """Episode length or return jumped from one row to the next and stayed there.
+    """Episode length or return jumped from one row to the next and stayed there, though neither a schedule nor a stage of the run's own
+    curriculum changed the game there.
 
-    The game was changed under the policy: another preset, a curriculum stage, a reward weight, a time limit. A policy
-    changes slowly; a game does not. Nor does a network that breaks: of jumps after that only not_finite speaks.
+    The game was changed under the policy: another preset, a curriculum of another library, a reward weight, a time limit. A
+    policy changes slowly; a game does not. Nor does a network that breaks: of jumps after that only not_finite speaks.
 
     Compare the parameters of the game before and after that step. If a curriculum did it, make its stages smaller.
     """
@@ -125,6 +126,8 @@ def game_changed(log: Log) -> Iterator[Finding]:
             continue
         at, jump = _largest_jump(lengths.values)
         if jump < JUMP or (broken is not None and broken[1] <= lengths.steps[at]):
+            continue
+        if _changed_on_purpose(log, lengths.steps[at - SIDE], lengths.steps[at]):
             continue
         before, after = returns.values[at - SIDE : at], returns.values[at + 1 : at + 1 + SIDE]
         usual = max(noise(before), noise(after), key=lambda n: n.deviation)
@@ -155,6 +158,49 @@ def _largest_jump(values: np.ndarray) -> tuple[int, float]:
         if ratio > best:
             best, where = float(ratio), at
     return where, best
+
+
+def _changed_on_purpose(log: Log, first: float, last: float) -> bool:
+    """Did the run's own curriculum change the game between these steps?"""
+    stage = log.get("curriculum/stage")
+    for curve in (*([stage] if stage is not None else []), *log.starting("game/")):
+        inside = curve.values[(curve.steps >= first) & (curve.steps <= last)]
+        if len(inside) and float(np.ptp(inside)) > 0:
+            return True
+    return False
+
+
+def game_values_change(log: Log) -> Iterator[Finding]:
+    """A value of the game has changed since the run began, or is another one in training than in evaluation. Never more than a note.
+
+    A schedule (`--game.trees "0 -> 20"`) or a stage of a curriculum did it, on purpose. Figures from before the change are
+    of another game, and so are those of training beside those of evaluation as long as the two differ: an agent that catches all in
+    the easy game may catch one in ten in the one that is evaluated. Checks that compare such figures leave them out, or are silent.
+
+    Nothing is wrong. Compare training with evaluation once both play the same values; `game/PARAM` in metrics.jsonl shows when.
+    """
+    values = log.game_values()
+    if not values:
+        return
+    told = [
+        f"{v.name} {v.first:.3g} at first, {v.now:.3g} now" + (f" ({v.evaluated:.3g} in evaluations)" if v.differs else "")
+        for v in values
+    ]
+    differ = any(v.differs for v in values)
+    last = max(v.since for v in values)
+    yield Finding(
+        check="game_values_change",
+        severity="info",
+        cause=f"{'training plays another game than evaluation' if differ else 'the game changed while training, as it was to'}: "
+        f"{'; '.join(told[:3])}{' …' if len(told) > 3 else ''}",
+        evidence=f"last change at step {int(last):,}; figures of training from before are of another game"
+        if last >= 0
+        else "no change so far",
+        confidence=1.0,
+        fix="nothing; compare training with evaluation once both play the same values",
+        first_step=0,
+        last_step=log.steps,
+    )
 
 
 def observations_broken(log: Log) -> Iterator[Finding]:
@@ -188,4 +234,4 @@ def observations_broken(log: Log) -> Iterator[Finding]:
             )
 
 
-CHECKS = (observations_broken, return_not_a_number, reward_never_met, episodes_too_short, game_changed)
+CHECKS = (observations_broken, return_not_a_number, reward_never_met, episodes_too_short, game_changed, game_values_change)

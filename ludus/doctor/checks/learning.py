@@ -155,7 +155,7 @@ def evaluation_falls(log: Log) -> Iterator[Finding]:
 
     The return of training may hide this: it comes from actions with noise, on levels that were trained on. Values that still
     move (a learning rate that does not fall, targets copied too often, a rare reward that comes to weigh too much) change what
-    is greedy from one evaluation to the next.
+    is greedy from one evaluation to the next. While training plays other game values than evaluations do, nothing is said.
 
     Take the best checkpoint. For the next run let the learning rate fall to a tenth, or average the weights.
     """
@@ -169,7 +169,7 @@ def evaluation_falls(log: Log) -> Iterator[Finding]:
     ):
         return
     fall = sure_fall(log, curve, 1)
-    if fall is None:
+    if fall is None or not log.evaluated_as_trained():
         return
     yield Finding(
         check="evaluation_falls",
@@ -184,7 +184,7 @@ def evaluation_falls(log: Log) -> Iterator[Finding]:
 
 
 def return_swings(log: Log) -> Iterator[Finding]:
-    """The return falls by more than half of its range and recovers, again and again.
+    """The return falls by more than half of its range and recovers, again and again, since the game last changed.
 
     Updates that are too large for the batch they are made from: each one breaks what the last one built. A mix of
     opponents of different strength looks the same from afar, but there each opponent's own curve is steady.
@@ -192,7 +192,8 @@ def return_swings(log: Log) -> Iterator[Finding]:
     Lower the learning rate or the clip, enlarge the batch, or log the return per opponent.
     """
     for role in log.roles():
-        curve = log.of(role, "return")
+        found = log.of(role, "return")
+        curve = log.in_this_game(found) if found is not None else None
         if curve is None or len(curve) < ENOUGH_ROWS or not of_role(log, role).whole:
             continue
         smooth = np.array([part.mean() for part in windows(curve.values, 60)])
@@ -228,7 +229,8 @@ def _falls(values: np.ndarray, size: float) -> int:
 
 def learned_by_heart(log: Log) -> Iterator[Finding]:
     """Against the same scripted opponent, play is worse in evaluation than in training, beyond both intervals. Told only when envs
-    have finished four episodes each: of the first ones those that end early are counted first.
+    have finished four episodes each: of the first ones those that end early are counted first. As many have to follow the last
+    change of a game value, and training must play the same values as evaluation.
 
     Evaluation takes place on maps, tracks or levels that training never sees. Where there are few of those to train on, it is
     cheaper to learn them by heart than to learn the game.
@@ -239,11 +241,13 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
         *role, opponent, metric = trained.name.split("/")[1:]
         name = "/".join(["eval", opponent, *role, metric])
         held_out, low, high = log.get(name), log.get(f"{trained.name}_low"), log.get(f"{name}_high")
-        if held_out is None or low is None or high is None:
+        if held_out is None or low is None or high is None or not log.evaluated_as_trained():
             continue
         step = int(held_out.steps[-1])
         here = int(np.searchsorted(low.steps, step, side="right")) - 1
-        if here < 0 or float(high.values[-1]) >= float(low.values[here]) or _rounds(log, step) < ROUNDS:
+        changed = max((value.since for value in log.game_values()), default=-1.0)
+        rounds = _rounds(log, step) - (_rounds(log, int(changed)) if changed >= 0 else 0.0)
+        if here < 0 or float(high.values[-1]) >= float(low.values[here]) or rounds < ROUNDS:
             continue
         yield Finding(
             check="learned_by_heart",

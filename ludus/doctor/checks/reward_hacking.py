@@ -28,7 +28,8 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
 
     The agent has found a way to earn without doing the task: shaping that outweighs the goal, a cycle that pays, a bonus for
     being there. The curve that everyone looks at goes up, so it is found last. Where opponents learn too, a goal may well be met less
-    and less often, but then a reward that is paid for it falls with it.
+    and less often, but then a reward that is paid for it falls with it. Of a game whose values change on a schedule, only what came
+    after the last change counts.
 
     Audit the reward (`ludus doctor check`): it shows what can be earned without the goal. Lower that term, or make it a
     difference of potentials.
@@ -36,7 +37,11 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
     for role in log.roles():
         curve = log.get(f"episode/{role}/return")
         goals = [c for c in log.starting(f"goal/{role}/") if c.name.split("/", 2)[2] not in log.better_low]
-        if curve is None or (told := _rises_without(curve, goals) or _holds_without(log, curve, goals)) is None:
+        if curve is None:
+            continue
+        curve, *goals = (log.after_first_episodes(log.in_this_game(c)) for c in (curve, *goals))
+        told = _rises_without(curve, goals) or _holds_without(curve, goals)
+        if told is None:
             continue
         name, verb = told.name.split("/", 2)[2], "does not" if told.rises else "falls"
         term = _risen_term(log, role)
@@ -67,6 +72,8 @@ class _Without:
 
 def _rises_without(curve: Curve, goals: list[Curve]) -> _Without | None:
     """The return rises surely, and no goal does, or leans that way."""
+    if len(curve) < FEWEST_ROWS:
+        return None
     returns, rise = progress(curve), _rise(curve)
     judged = {c.name: (progress(c), _rise(c)) for c in goals if len(c) >= FEWEST_ROWS}
     if not judged or not returns.learned or returns.lost > HALF:
@@ -81,14 +88,12 @@ def _rises_without(curve: Curve, goals: list[Curve]) -> _Without | None:
     return _Without(returns, name, goal, sure < FELL and goal.end < goal.start, rises=True)
 
 
-def _holds_without(log: Log, curve: Curve, goals: list[Curve]) -> _Without | None:
-    """Every goal falls surely, by half or more, and the return does not lean that way, or hardly loses anything. Episodes that end first
-    are left out: where success ends an episode, they are the successful ones."""
-    later = [log.after_first_episodes(c) for c in (curve, *goals)]
-    if any(len(c) < FEWEST_ROWS for c in later) or len(later) < 2:
+def _holds_without(curve: Curve, goals: list[Curve]) -> _Without | None:
+    """Every goal falls surely, by half or more, and the return does not lean that way, or hardly loses anything."""
+    if not goals or any(len(c) < FEWEST_ROWS for c in (curve, *goals)):
         return None
-    returns, rise = progress(later[0]), _rise(later[0])
-    judged = {c.name: (progress(c), _rise(c)) for c in later[1:]}
+    returns, rise = progress(curve), _rise(curve)
+    judged = {c.name: (progress(c), _rise(c)) for c in goals}
     holds = rise >= 0 or returns.end >= (1 - HARDLY) * returns.start > 0
     if not holds or not all(sure < FELL and p.end <= HALF * p.start for p, sure in judged.values()):
         return None
@@ -108,7 +113,8 @@ def _risen_term(log: Log, role: str) -> str:
 
 
 def goal_not_reached(log: Log) -> Iterator[Finding]:
-    """The measure by which the best checkpoint is chosen is 0 in every evaluation: the goal was not reached even once.
+    """The measure by which the best checkpoint is chosen is 0 in every evaluation: the goal was not reached even once. Nothing is
+    said while training plays an easier game, on its way to the one that is evaluated.
 
     The return may well rise all the same, by what is paid on the way; what training is for has not begun. And where all
     evaluations are alike, the last checkpoint is called the best, however far an earlier one got.
@@ -119,6 +125,8 @@ def goal_not_reached(log: Log) -> Iterator[Finding]:
     name = str(log.config.get("checkpoint.best_metric") or "")
     curve = log.get(name)
     if curve is None or len(curve) < FEWEST_EVALUATIONS or name.rsplit("/", 1)[-1] in log.better_low or curve.values.any():
+        return
+    if not log.evaluated_as_trained():
         return
     yield Finding(
         check="goal_not_reached",

@@ -32,13 +32,14 @@ def forgetting(log: Log) -> Iterator[Finding]:
     """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals and beyond
     what luck does in so many evaluations; and it earns less against that opponent. A measure that falls while the return does
     not was given up for a better one: mechs that hide survive and lose. What the first evaluation shows may have been there
-    untrained (a hider that strays about is rarely caught by a seeker that stands still): of that, half has to be gone.
+    untrained (a hider that strays about is rarely caught by a seeker that stands still): of that, half has to be gone. While
+    training plays other game values than evaluations do, nothing is said.
 
     Training only against the newest version of itself, a policy adapts to that one and unlearns what beat others.
 
     Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
     """
-    curves = _bot_evaluations(log)
+    curves = _bot_evaluations(log) if log.evaluated_as_trained() else []
     found = [fall for c in curves if (fall := sure_fall(log, c, len(curves)))]
     falls = [f for f in found if (f.best > 0 or f.sure > HALF) and _earns_less(log, f) and not _still_wins(log, f.curve)]
     if not falls:
@@ -76,7 +77,8 @@ def _still_wins(log: Log, curve: Curve) -> bool:
 
 
 def only_beats_itself(log: Log) -> Iterator[Finding]:
-    """Training looks better and better, while against scripted opponents nothing improves.
+    """Training looks better and better, while against scripted opponents nothing improves. Rows from before a game value last
+    changed, and from before every env had an episode, do not count: what rises there may be the game's doing.
 
     Both sides drift into a corner of the game where they know each other's habits and nothing else.
 
@@ -85,7 +87,8 @@ def only_beats_itself(log: Log) -> Iterator[Finding]:
     curves = [c for c in _bot_evaluations(log) if len(c) >= FEWEST_EVALUATIONS]
     if not curves or any(_improved(log, c) or float(c.values[-1]) > FULL for c in curves):
         return
-    rising = [c for role in log.roles() for c in log.starting(f"goal/{role}/") if progress(c).learned]
+    goals = [c for role in log.roles() for c in log.starting(f"goal/{role}/")] if log.evaluated_as_trained() else []
+    rising = [c for c in goals if progress(log.after_first_episodes(log.in_this_game(c))).learned]
     if rising:
         yield Finding(
             check="only_beats_itself",
@@ -108,7 +111,8 @@ def _improved(log: Log, curve: Curve) -> bool:
 
 
 def one_sided(log: Log) -> Iterator[Finding]:
-    """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the whole run.
+    """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the whole run. While the game's
+    values still change, or differ from those that evaluations play, nothing is said: an easier game has an easy winner.
 
     One side learnt faster, and the other now loses whatever it does: no difference between its actions, no gradient. Then the
     winner learns nothing new either.
@@ -117,8 +121,12 @@ def one_sided(log: Log) -> Iterator[Finding]:
     """
     for role in log.roles():
         found = log.get(f"episode/{role}/won")
-        if found is None or len(log.roles()) < 2 or len(curve := log.after_first_episodes(found)) < 12:
+        if found is None or len(log.roles()) < 2 or not log.evaluated_as_trained():
             continue
+        curve = log.after_first_episodes(log.in_this_game(found))
+        if len(curve) < 12:
+            continue
+        rows = "of the run" if len(log.in_this_game(found)) == len(found) else "since the game last changed"
         late = float(np.quantile(curve.values[len(curve) // 2 :], 0.1))  # a row of few episodes may well fall below
         usual, now = float(np.median(curve.values)), float(np.median(tail(curve.values, 0.1)))
         if max(late, usual) <= ONE_SIDED:
@@ -129,7 +137,7 @@ def one_sided(log: Log) -> Iterator[Finding]:
             cause=f"{role} wins nearly every game: the other side has nothing to learn from",
             evidence=f"share won at least {late:.2f} in nine of ten rows of the last half"
             if late > ONE_SIDED
-            else f"share won at least {usual:.2f} in every second row of the run, {now:.2f} at its end",
+            else f"share won at least {usual:.2f} in every second row {rows}, {now:.2f} at its end",
             confidence=0.5,
             fix=f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
             first_step=int(curve.steps[len(curve) // 2 if late > ONE_SIDED else 0]),

@@ -7,6 +7,7 @@ const HIDDEN = /(_low|_high|_greedy|\/length)$/;
 const GROUPS = [
   ["Evaluation, held-out seeds", (k) => k.startsWith("eval/") && !HIDDEN.test(k) && !/(return|draw_rate|loss_rate)$/.test(k), {}],
   ["Goal metrics while training", (k) => k.startsWith("goal/"), {}],
+  ["Game values that change", (k) => k.startsWith("game/"), {}],
   ["Return per role", (k) => /^episode\/[^/]+\/return$/.test(k), {}],
   ["Episode length", (k) => /^episode\/[^/]+\/length$/.test(k), {}],
   ["Entropy, share of the most possible", (k) => k.endsWith("/entropy_share"), { share: true }],
