@@ -1,4 +1,4 @@
-"""Pursuit: both roles learn together, in about a minute on two cores."""
+"""Pursuit: both roles learn together, in about two minutes on one core."""
 
 from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig
 

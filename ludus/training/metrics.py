@@ -44,7 +44,7 @@ TABLE: dict[str, tuple[str, str]] = {
         "",
         "game value that changes while the run trains, by a schedule or from stage to stage: what envs play now, mean over them",
     ),
-    "game/PARAM_evaluated": ("", "what evaluations play instead: the value that its schedule ends with"),
+    "game/PARAM_evaluated": ("", "what evaluations play instead: where its schedule ends, whatever stages set"),
     "ppo/ROLE/policy_loss": ("", "clipped surrogate loss"),
     "ppo/ROLE/value_loss": ("", "half the squared error of the normalised value"),
     "ppo/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),

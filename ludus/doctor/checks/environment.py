@@ -191,7 +191,7 @@ def game_values_change(log: Log) -> Iterator[Finding]:
     yield Finding(
         check="game_values_change",
         severity="info",
-        cause=f"{'training plays another game than evaluation' if differ else 'the game changed while training, as it was to'}: "
+        cause=f"{'training plays another game than evaluation' if differ else 'the game changed while training, as planned'}: "
         f"{'; '.join(told[:3])}{' …' if len(told) > 3 else ''}",
         evidence=f"last change at step {int(last):,}; figures of training from before are of another game"
         if last >= 0

@@ -1,0 +1,159 @@
+"""Every example of README.md and docs/ works: Python runs, commands are understood, and what is meant to learn does.
+
+A block whose first line names a file ("# mine.py") is that file. "python from PATH" is an excerpt, and has to be in that file. Every
+other Python block runs, after those above it on its page; trainings and evaluations get tiny budgets here.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+import tyro
+
+import ludus
+from ludus import cli
+from ludus.commands import options as of_config
+from ludus.config import Config
+from ludus.games import load_game
+from ludus.recipes import load_recipe
+from tests.docs.pages import PAGES, ROOT, Example, commands, python_blocks
+
+TINY = {
+    "envs": 8, "total_agent_steps": 1500, "game.max_steps": 20, "eval.episodes": 2, "eval.greedy": False, "train.threads": 1,
+    "log.tensorboard": False, "log.diagnostics_every": 0, "quiet": True,
+}  # fmt: skip
+GAME_KEYS = ("--game.", "--learn.roles.", "--curriculum.tasks.vary.")
+NAMES = {*cli.COMMANDS, *(name.split()[0] for name in cli.COMMANDS)}
+with_python = [page for page in PAGES if python_blocks(page)]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def write_files(folder: Path, pages=PAGES) -> list[str]:
+    """The files that pages show; returns the names of their modules."""
+    names = []
+    for block in (b for page in pages for b in python_blocks(page)):
+        first = block.text.split("\n", 1)[0]
+        if first.startswith("# ") and first.endswith(".py"):
+            (folder / first.removeprefix("# ")).write_text(block.text)
+            names.append(first.removeprefix("# ").removesuffix(".py"))
+    return names
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a reader works: an empty folder, from which modules are imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+# -- Python ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", with_python, ids=name_of)
+def test_python_runs(page, folder, monkeypatch):
+    train, evaluate = ludus.train, ludus.evaluate
+    monkeypatch.setattr(ludus, "train", lambda recipe, **given: train(recipe, **{**given, **TINY}), raising=False)
+    monkeypatch.setattr(ludus, "evaluate", lambda run, *a, **given: evaluate(run, *a, **{**given, "episodes": 2}), raising=False)
+    monkeypatch.setenv("LUDUS_JIT", "0" if "other-libraries" in page.name else "1")  # games that only this page would compile
+    modules, names = write_files(folder, [page]), {}
+    for module in modules:
+        importlib.import_module(module)
+    for block in python_blocks(page):
+        if block.info.startswith("python from "):
+            source = (ROOT / block.info.removeprefix("python from ")).read_text()
+            assert all(part.strip() in source for part in block.text.split("\n\n\n")), f"{block}: not what is in the file"
+        elif (
+            not block.text.startswith("# ") or block.text.split("\n", 1)[0].removesuffix(".py").removeprefix("# ") not in modules
+        ):
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+class Understood(Exception):
+    """A command's own parser has taken it. `recipe` and `arguments`: what is left to be parsed as settings."""
+
+    def __init__(self, recipe=None, arguments=()):
+        self.recipe, self.arguments = recipe, list(arguments)
+
+
+@pytest.fixture
+def stop_when_understood(folder, monkeypatch):
+    parse = tyro.cli
+
+    def parsed(kind, **given):
+        found = parse(kind, **given)
+        if kind.__name__ == "Check":
+            return found
+        for name in [v for v in (getattr(found, n, None) for n in ("game", "a", "b")) if isinstance(v, str) and "runs/" not in v]:
+            if not name.startswith(("gym:", "pettingzoo:", "env:")):
+                load_game(name)
+        raise Understood
+
+    def settings(recipe, arguments, *_):
+        raise Understood(recipe, arguments)
+
+    def understood(*_, **__):
+        raise Understood
+
+    monkeypatch.setattr(tyro, "cli", parsed)
+    monkeypatch.setattr(of_config, "parse_config", settings)
+    monkeypatch.setattr("ludus.api.forkable", lambda run: load_recipe("pursuit"))
+    for name in ("ludus.examine.check.check_config", "ludus.examine.audit_game.audit_config", "ludus.doctor.rewards.read_reward"):
+        monkeypatch.setattr(name, understood)
+    write_files(folder)
+    (folder / "my_module.py").write_text("import gymnasium\n\n\ndef make_env():\n    return gymnasium.make('CartPole-v1')\n")
+
+
+def test_commands_are_understood(stop_when_understood, capsys, monkeypatch):
+    """By the parser of each. Settings are parsed together, those of the same game at a time: a parser takes a while to make."""
+    settings: dict[str, tuple[Config, list[tuple[Example, list[str]]]]] = {}
+    wrong, count = [], 0
+    for example, words in (found for page in PAGES for found in commands(page)):
+        count += 1
+        if example.text.removeprefix("ludus ") in NAMES:
+            continue  # a sentence about the command
+        try:
+            assert cli._run(words) == 0
+        except Understood as rest:
+            if rest.arguments and "--help" not in rest.arguments:
+                recipe = rest.recipe if any(a.startswith(GAME_KEYS) for a in rest.arguments) else load_recipe("pursuit")
+                settings.setdefault(recipe.game, (recipe, []))[1].append((example, rest.arguments))
+        except (Exception, SystemExit) as error:
+            wrong.append(f"{example}: {example.text}\n  {words}\n  {error!r}\n{capsys.readouterr().err}")
+    monkeypatch.undo()
+    for recipe, examples in settings.values():
+        try:
+            of_config.parse_config(recipe, [a for _, arguments in examples for a in arguments], "train", "", "")
+        except (Exception, SystemExit) as error:
+            told = "\n  ".join(f"{example}: {example.text}" for example, _ in examples)
+            wrong.append(f"one of these:\n  {told}\n{error!r}\n{capsys.readouterr().err}")
+    assert not wrong, "\n".join(wrong)
+    assert count > 100
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("recipe", "against", "metric", "at_random", "least"),
+    [("train_apples:first", "self", "apples", 1.0, 6.0), ("mine:quick", "bot:flee", "catch_rate", 0.03, 0.2)],
+)
+def test_what_is_meant_to_learn_learns(recipe, against, metric, at_random, least, folder):
+    """Three seeds, each surely better than `least`; untrained they are surely worse than `at_random`."""
+    write_files(folder)
+    for seed in range(3):
+        run = ludus.train(recipe, run=folder / str(seed), seed=seed, quiet=True, **{"train.threads": 1})
+        before, after = (ludus.evaluate(f"{run.path}{at}", against=against, episodes=256)["metrics"][metric] for at in ("@0", ""))
+        assert before["high"] < at_random and after["low"] > least
