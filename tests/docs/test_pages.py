@@ -32,15 +32,19 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def file_of(block: Example) -> str:
+    """The file that a block is, or ""."""
+    first = block.text.split("\n", 1)[0]
+    return first.removeprefix("# ") if first.startswith("# ") and first.endswith(".py") else ""
+
+
 def write_files(folder: Path, pages=PAGES) -> list[str]:
     """The files that pages show; returns the names of their modules."""
-    names = []
-    for block in (b for page in pages for b in python_blocks(page)):
-        first = block.text.split("\n", 1)[0]
-        if first.startswith("# ") and first.endswith(".py"):
-            (folder / first.removeprefix("# ")).write_text(block.text)
-            names.append(first.removeprefix("# ").removesuffix(".py"))
-    return names
+    files = {name: block for page in pages for block in python_blocks(page) if (name := file_of(block))}
+    for name, block in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(block.text)
+    return [name.removesuffix(".py").replace("/", ".") for name in files]
 
 
 @pytest.fixture
@@ -64,16 +68,14 @@ def test_python_runs(page, folder, monkeypatch):
     monkeypatch.setattr(ludus, "train", lambda recipe, **given: train(recipe, **{**given, **TINY}), raising=False)
     monkeypatch.setattr(ludus, "evaluate", lambda run, *a, **given: evaluate(run, *a, **{**given, "episodes": 2}), raising=False)
     monkeypatch.setenv("LUDUS_JIT", "0" if "other-libraries" in page.name else "1")  # games that only this page would compile
-    modules, names = write_files(folder, [page]), {}
-    for module in modules:
+    for module in write_files(folder, [page]):
         importlib.import_module(module)
+    names: dict[str, object] = {}
     for block in python_blocks(page):
         if block.info.startswith("python from "):
             source = (ROOT / block.info.removeprefix("python from ")).read_text()
             assert all(part.strip() in source for part in block.text.split("\n\n\n")), f"{block}: not what is in the file"
-        elif (
-            not block.text.startswith("# ") or block.text.split("\n", 1)[0].removesuffix(".py").removeprefix("# ") not in modules
-        ):
+        elif not file_of(block):
             exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
 
 

@@ -6,6 +6,8 @@ import pytest
 
 import ludus
 from ludus.config import Config, CurriculumConfig, EvalConfig, LogConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
 from ludus.training.dashboard import Dashboard
 from ludus.training.episodes import episodes_line
 from ludus.training.game_values import evaluated_values, game_line, game_metrics
@@ -97,3 +99,8 @@ def test_the_report_leaves_first_episodes_out(run, tmp_path):
     page = (copy.path / "report.html").read_text()
     assert "Return: too few episodes (3 have finished in 8 envs)" in page and 'alt="Return"' not in page
     assert 'alt="Entropy share"' in page
+
+
+def test_the_doctor_reads_it_from_the_run(run):
+    (found,) = [f for f in examine(read_log(run.path)) if f.check == "game_values_change"]
+    assert found.severity == "info" and "chaser_speed 0.5 at first, 0.25 now" in found.cause
