@@ -129,6 +129,10 @@ class League:
         self.slots[k] = Slot(dict(snapshots), open=True)
         self.batch.arrays["slot_open"][self.block(k)] = True
 
+    def in_slots(self) -> set[int]:
+        """The snapshots that are in play; the pool may have dropped some of them since."""
+        return {step for slot in self.slots for step in slot.snapshots.values()}
+
     def renew(self, iteration: int, random: np.random.Generator) -> None:
         """Refills closed slots that nobody plays any more, then closes the next one where it is time."""
         closed = [k for k, slot in enumerate(self.slots) if not slot.open]
@@ -226,6 +230,7 @@ class League:
         """For the manifest: with the snapshots' files and the players' memories it is everything."""
         return {
             "snapshots": {str(step): text for step, text in self.pool.hashes.items()},
+            "retired": {str(step): text for step, text in self.pool.retired.items() if step in self.in_slots()},
             "slots": [asdict(slot) for slot in self.slots],
             "renewed": self.renewed,
             "tally": self.tally.state(),
@@ -239,7 +244,7 @@ class League:
         return memories | seen
 
     def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
-        self.pool.restore(state["snapshots"])
+        self.pool.restore(state["snapshots"], state["retired"])
         if not self.config.curriculum.stages:
             self.lineups = self.make_lineups(self.config.league.mix)
         self.renewed = int(state["renewed"])

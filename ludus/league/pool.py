@@ -1,9 +1,13 @@
-"""Snapshots: copies of the policies of all roles, one file per step, in the run's folder. They never change once written."""
+"""Snapshots: copies of the policies of all roles, one file per step, in the run's folder. They never change once written.
+
+A file stays as long as the pool or a kept checkpoint refers to it: a run can be resumed from each of its checkpoints.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -11,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
-from ludus.training.run import Run
+from ludus.training.run import Run, sync_folder
 
 
 class Pool:
@@ -19,7 +23,8 @@ class Pool:
 
     def __init__(self, run: Run, size: int) -> None:
         self.run, self.size = run, size
-        self.hashes: dict[int, str] = {}  # by step, oldest first
+        self.hashes: dict[int, str] = {}  # of the members' files, by step, oldest first
+        self.retired: dict[int, str] = {}  # of former members that may still be in a slot
 
     @property
     def folder(self) -> Path:
@@ -43,12 +48,23 @@ class Pool:
             f"{role}/{n}": t.detach().cpu().contiguous() for role, p in policies.items() for n, t in p.state_dict().items()
         }
         self.folder.mkdir(exist_ok=True)
-        save_file(tensors, self.path(step))
+        partial = self.path(step).with_suffix(".tmp")
+        save_file(tensors, partial)
+        with open(partial, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, self.path(step))
+        sync_folder(self.folder)
         self.hashes[step] = self.hash(step)
         if len(self.own) > self.size:
-            step = crowded(self.own)
-            del self.hashes[step]
-            self.path(step).unlink(missing_ok=True)
+            out = crowded(self.own)
+            self.retired[out] = self.hashes.pop(out)
+
+    def remove_unused(self, in_slots: Collection[int], referenced: Collection[int]) -> None:
+        """Removes the files of snapshots that neither the pool, nor a slot, nor a checkpoint (`referenced`) has any more."""
+        self.retired = {step: text for step, text in self.retired.items() if step in in_slots}
+        for path in self.folder.glob("*.safetensors"):
+            if int(path.stem) not in {*self.hashes, *self.retired, *referenced}:
+                path.unlink()
 
     def hash(self, step: int) -> str:
         try:
@@ -64,19 +80,17 @@ class Pool:
 
     def read(self, step: int) -> dict[str, torch.Tensor]:
         """A snapshot's tensors, after making sure that the file is the one that was written."""
-        if self.hash(step) != self.hashes[step]:
+        if self.hash(step) != (self.hashes | self.retired)[step]:
             raise LudusError(f"the snapshot {self.path(step)} is not the file that was written (its hash differs)")
         try:
             return load_file(self.path(step))
         except SafetensorError as error:
             raise LudusError(f"the snapshot {self.path(step)} cannot be read ({error})") from None
 
-    def restore(self, hashes: Mapping[str, str]) -> None:
-        """The pool as a checkpoint listed it; snapshots taken after it are dropped."""
+    def restore(self, hashes: Mapping[str, str], retired: Mapping[str, str]) -> None:
+        """The pool as a checkpoint listed it."""
         self.hashes = {int(step): text for step, text in hashes.items()}
-        for path in self.folder.glob("*.safetensors"):
-            if int(path.stem) not in self.hashes:
-                path.unlink()
+        self.retired = {int(step): text for step, text in retired.items()}
 
 
 def crowded(steps: Sequence[int]) -> int:

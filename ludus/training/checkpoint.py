@@ -40,6 +40,7 @@ def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]],
     try:
         run.flush()
         path.mkdir(parents=True, exist_ok=True)
+        sync_folder(path.parent)
         files = {}
         for name in FILES:
             data = {k: v.detach().cpu().contiguous() for k, v in tensors[name.split(".")[0]].items()}
@@ -66,6 +67,12 @@ def prune(run: Run, keep: int, always: set[int]) -> None:
     complete = steps(run)
     wanted = {*complete[-keep:], *complete[:1], *always}
     remove(folder(run, s) for s in complete if s not in wanted)
+
+
+def snapshots_of(run: Run) -> set[int]:
+    """The snapshots that any complete checkpoint refers to."""
+    leagues = (read_manifest(run, step).get("league") for step in steps(run))
+    return {int(snapshot) for league in leagues if league for snapshot in (*league["snapshots"], *league["retired"])}
 
 
 def find(run: Run, mark: str | None) -> int:

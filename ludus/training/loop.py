@@ -376,6 +376,8 @@ class Trainer:
         if p.best:
             write_atomically(self.run.path / "best.json", json.dumps(p.best))
         checkpoint.prune(self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set())
+        if self.league is not None:
+            self.league.pool.remove_unused(self.league.in_slots(), checkpoint.snapshots_of(self.run))
 
     def restore(self, source: Run, step: int) -> None:
         """Goes on from a checkpoint of this run, bit for bit: everything must fit."""

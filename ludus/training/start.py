@@ -26,7 +26,7 @@ from ludus.training import devices, sinks
 from ludus.training.evaluate import seatings
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
-from ludus.training.run import Run, write_atomically
+from ludus.training.run import Run, sync_folder, write_atomically
 from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, values_at
 
 
@@ -169,6 +169,7 @@ def create(
         if path.exists():
             path.rmdir()
         partial.rename(path)
+        sync_folder(path.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -12,6 +13,7 @@ import ludus
 from ludus.config import Config, CurriculumConfig, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.policies.together import Together
+from ludus.training import checkpoint
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare
 from tests.league.watching import watch_opponents
@@ -154,3 +156,19 @@ def test_a_league_that_cannot_work_is_refused(tmp_path, values, words):
     with pytest.raises(LudusError, match=words):
         made(tmp_path, **values)
     assert not list(tmp_path.iterdir())
+
+
+def test_every_kept_checkpoint_of_a_full_pool_can_be_resumed(tmp_path):
+    """A pool of 3 drops snapshots all the time: those that a kept checkpoint refers to stay on disk, all others go."""
+    settings = config(steps=24_000, mix="self 1, pool 1", pool_size=3, snapshot_every=1500, slots=2)
+    settings.checkpoint.every_agent_steps, settings.checkpoint.every_seconds = 5_000, None
+    run = ludus.train(settings, run=tmp_path / "run", quiet=True)
+    kept = checkpoint.steps(run)
+    leagues = [checkpoint.read_manifest(run, step)["league"] for step in kept]
+    referenced = {int(s) for league in leagues for s in (*league["snapshots"], *league["retired"])}
+    assert len(kept) >= 4 and len(referenced) > 3  # more than the pool holds
+    assert {int(path.stem) for path in (run.path / "snapshots").iterdir()} == referenced
+    for step in kept[1:-1]:
+        shutil.copytree(run.path, tmp_path / str(step))
+        again = ludus.resume(f"{tmp_path / str(step)}@{step}", quiet=True, total_agent_steps=step + 1500)
+        assert checkpoint.steps(again)[-1] > step
