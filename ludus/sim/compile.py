@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 from ludus.errors import LudusError, RuleError
 from ludus.sim.driver_cache import forget, load_driver, prune
 from ludus.sim.interpret import lane_at
+from ludus.sim.interrupts import interruptible
 from ludus.sim.layout import Layout, number
 from ludus.sim.link import Linker, reachable
 from ludus.sim.program import Call, Program
@@ -241,7 +242,7 @@ def compile_cpu(
     addresses = np.array([arrays[name].ctypes.data for name in layout.arrays], np.int64)
     integer, integers = numba.types.int64, numba.types.int64[::1]
     target = "cpu-threads" if threads > 1 else "checked-cpu" if checked else "cpu"
-    with _announced(program, target, folder):
+    with interruptible(), _announced(program, target, folder):
         serial = (integer, integer, integer, integer, integers, integers)
         module.run.compile(serial)
         if threads > 1:
@@ -332,7 +333,7 @@ def compile_cuda(program: Program, sizes: Mapping[str, int], values: Mapping[str
         for kernel, grid, block, arguments in prepared:
             kernel[grid, block, stream](num_envs, *arguments)
 
-    with _announced(program, "cuda", folder):
+    with interruptible(), _announced(program, "cuda", folder):
         for kernel, _, _, arguments in prepared:
             kernel.compile(
                 tuple(numba.typeof(num_envs) if i == 0 else cuda_type(a) for i, a in enumerate((num_envs, *arguments)))
