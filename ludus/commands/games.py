@@ -85,6 +85,7 @@ def describe(game: Game, preset: str | None) -> dict[str, Any]:
         **layout.describe(),
         "rewards": {n: {"kind": t.kind, "weight": settings.weights[n], "least": t.least, "most": t.most, "roles": t.roles,
                         "help": t.help} for n, t in game.rewards.items()},
+        "headline": {"goal": game.headline.goal, "against": game.headline.against} if game.headline else None,
         "bots": {r.name: ["still", "random", *(b.name for b in game.bots.get(r.name, ()))] for r in game.roles},
         "presets": {n: dict(p) for n, p in game.presets.items()},
         "bytes_per_env": layout.bytes_per_env(),
@@ -106,6 +107,8 @@ def text(d: dict[str, Any]) -> str:
         f"  {n:<20} {t['weight']:<10} {t['kind']}, {t['roles'] or 'everyone'}: {t['help']}" for n, t in d["rewards"].items()
     ]
     lines += ["", "goal metrics  " + ", ".join(f"{n} ({g['roles'] or 'everyone'})" for n, g in d["goal_metrics"].items())]
+    headline = d["headline"]
+    lines += [f"headline      {headline['goal']} against {headline['against']}"] if headline else []
     lines += [f"bots          {role}: " + ", ".join(bots) for role, bots in d["bots"].items()]
     lines += [f"preset        {n}: " + ", ".join(f"{k}={v}" for k, v in p.items()) for n, p in d["presets"].items()]
     return "\n".join([*lines, f"memory        {d['bytes_per_env']} bytes per env"])

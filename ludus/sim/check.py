@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ludus.errors import RuleError, nearest
 from ludus.sim.game import KINDS, Choice, Each, Field, Game, Phase, Settings, evaluate
 from ludus.sim.layout import ENGINE_FIELDS, RULE_FIELDS, Layout, accessible
+from ludus.sim.program import controllers
 
 
 @dataclass
@@ -233,12 +234,37 @@ def _check_declaration(game: Game) -> None:
         for name in values:
             if name not in known:
                 raise RuleError(f"{here}: preset {preset} sets the unknown '{name}': {nearest(name, known)}")
+    _check_headline(game)
     for entry in game.observation:
         if isinstance(entry, Each) and isinstance(entry.count, str) and entry.count not in game.sizes:
             raise RuleError(f"{here}: each('{entry.prefix}') counts '{entry.count}', which is no size")
     for name, action in game.action.items():
         if isinstance(action, Choice) and isinstance(action.options, tuple) and len(action.options) < 2:
             raise RuleError(f"{here}: the action '{name}' has {len(action.options)} option: a choice needs at least 2")
+
+
+def _check_headline(game: Game) -> None:
+    """Its goal must be measured where its opponent plays: the roles it is for against that bot in all others."""
+    if game.headline is None:
+        return
+    goal, against = game.headline.goal, game.headline.against
+    here = f"game {game.name}: the headline"
+    if goal not in game.goal_metrics:
+        raise RuleError(f"{here} names the unknown goal metric '{goal}': {nearest(goal, game.goal_metrics)}")
+    known = dict.fromkeys(f"bot:{name}" for table in controllers(game).values() for name in table)
+    if against not in ("self", *known):
+        raise RuleError(f"{here} names the unknown opponent '{against}': {nearest(against, ['self', *known])}")
+    if against == "self" or len(game.roles) == 1:
+        return
+    bot, meant = against.removeprefix("bot:"), game.goal_metrics[goal].roles
+    measured = [r.name for r in game.roles] if meant is None else [meant] if isinstance(meant, str) else list(meant)
+    teams = max(role.teams for role in game.roles) > 1
+    plays = {role for role, table in controllers(game).items() if bot in table}
+    if not any(all(r.name in plays for r in game.roles if teams or r.name != mine) for mine in measured):
+        raise RuleError(
+            f"{here} is {goal} against {against}, but that bot does not play all roles that {' or '.join(measured)} meets: "
+            f"name a bot that does, or self"
+        )
 
 
 def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict[str, int], writable: list[str]) -> None:

@@ -95,6 +95,17 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """The one number that says how well a policy plays: a goal metric, measured against an opponent (self or bot:NAME).
+
+    It chooses the best checkpoint and comes first in lists and reports.
+    """
+
+    goal: str
+    against: str = "self"
+
+
+@dataclass(frozen=True)
 class Role:
     """`count` agents (per team) that share a policy. With teams=2 the role exists once on each side."""
 
@@ -263,6 +274,8 @@ class Game:
     action: Mapping[str, Action]
     rewards: Mapping[str, Term]
     goal_metrics: Mapping[str, Goal] = field(default_factory=dict)
+    headline: Headline | None = None
+    """Without one: the first goal metric, against the first bot that does more than stand still or act at random."""
     step: Sequence[Phase]
     reset: Sequence[Phase]
     bots: Mapping[str, Sequence[Phase]] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 import pytest
 
 from ludus.errors import LudusError, RuleError
-from ludus.sim import Batch, Choice, Param, Role, Term, f32
+from ludus.sim import Batch, Choice, Headline, Param, Role, Term, f32
 from tests.sim import games
 from tests.sim.games import COUNTER, variant, with_phase
 
@@ -110,3 +110,21 @@ def test_counts_that_cannot_work():
     for bad in (dict(num_envs=0), dict(num_envs=2, threads=0), dict(num_envs=2, seed=-1)):
         with pytest.raises(LudusError):
             Batch(COUNTER, **bad)
+
+
+@pytest.mark.parametrize(
+    ("game", "headline", "words"),
+    [
+        (COUNTER, Headline("pushed"), "unknown goal metric 'pushed': did you mean 'pushes'"),
+        (COUNTER, Headline("pushes", against="bot:greedy"), "unknown opponent 'bot:greedy'"),
+        (games.PURSUIT, Headline("catch_rate", against="bot:greedy"), "does not play all roles that chaser meets"),
+    ],
+)
+def test_a_headline_that_would_not_be_measured_is_refused(game, headline, words):
+    with pytest.raises(RuleError, match=words):
+        variant(game, headline=headline)
+
+
+def test_headlines_that_are_measured():
+    for headline in (Headline("survival", against="bot:greedy"), Headline("survival", against="bot:still"), Headline("survival")):
+        assert variant(games.PURSUIT, headline=headline).headline == headline

@@ -11,7 +11,7 @@ from ludus.games.arena.converters import convert, read_recipes, stock_up
 from ludus.games.arena.rewards import begin, judge, pay, read_caps, score, value
 from ludus.games.arena.timing import first_heart
 from ludus.games.arena.world import ACTS, BORDER, ITEMS, KINDS, MOST_SIDE, NUM_ACTS, WORDS
-from ludus.sim import Choice, Game, Goal, Param, Role, Term, Tokens, f32, flag, i8, i16, i32, u8
+from ludus.sim import Choice, Game, Goal, Headline, Param, Role, Term, Tokens, f32, flag, i8, i16, i32, u8
 from ludus.sim.game import Field
 
 SMALL = dict(population=6, rooms=1, side=25 + 2 * BORDER, converters=22)
@@ -162,6 +162,7 @@ GAME = Game(
         first_battery=Goal("step of the first battery; max_steps if there was none", higher_is_better=False),
         first_heart=Goal("step of the first heart; max_steps if there was none", higher_is_better=False),
     ),
+    headline=Headline("hearts"),
     step=[convert, fight, act_in_turn, value, pay, score, judge, allow, observation.look, observation.observe],
     reset=[
         clear,

@@ -19,7 +19,7 @@ from ludus.games.brawl.rules import (
     start_counting,
 )
 from ludus.games.brawl.state import EVENTS, KEY_NAMES, MOTION, STAGE, STATUS
-from ludus.sim import Binary, Game, Goal, Param, Role, Term, f32, i32
+from ludus.sim import Binary, Game, Goal, Headline, Param, Role, Term, f32, i32
 
 DENSE = {
     "reward.danger": -0.01,
@@ -74,6 +74,7 @@ GAME = Game(
         stock_difference=Goal("stocks the opponent lost, less those lost"),
         damage_difference=Goal("damage dealt, less damage taken"),
     ),
+    headline=Headline("win", against="bot:based"),
     step=[listen, fight, score, shape, judge, observe, mask_keys],
     reset=[start, start_counting, observe, mask_keys],
     bots=dict(fighter=[*TRAINING_BOTS, *HELD_OUT_BOTS]),

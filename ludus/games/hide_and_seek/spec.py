@@ -23,7 +23,7 @@ from ludus.games.hide_and_seek.rules import (
     take_cover,
 )
 from ludus.games.hide_and_seek.vision import look, see
-from ludus.sim import Binary, Continuous, Game, Goal, Param, Role, Term, f32, flag, i8, i32
+from ludus.sim import Binary, Continuous, Game, Goal, Headline, Param, Role, Term, f32, flag, i8, i32
 
 SEEKING = "max_steps - hide_steps"
 # whoever walks as far as an eighth of the world is wide enters at most 1.42 of its 8x8 parts; a step is 1/12 s
@@ -169,6 +169,7 @@ GAME = Game(
         survival=Goal("1 if never caught", roles="hider", share=True),
         lasted=Goal("share of the seeking time it was free", roles="hider", share=True),
     ),
+    headline=Headline("catch_rate", against="bot:hider"),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
     step=[turn, intend, build, move, see, hold, leave, judge, approach, take_cover, search, look, observe_self, observe_others, observe_blocks],
     reset=[

@@ -12,7 +12,7 @@ from ludus.games.mechs.movement import jostle, move, spawn
 from ludus.games.mechs.projectiles import BURSTS, clear_air, crumble, defend, fly_missile, fly_shell, lose_missile
 from ludus.games.mechs.sensing import CONTACTS, look, spot
 from ludus.games.mechs.weapons import HIT, aim, disarm, fire, throw_smoke
-from ludus.sim import Binary, Choice, Continuous, Game, Goal, Image, Param, Role, Term, f32, flag, i8, i16, i32, u8
+from ludus.sim import Binary, Choice, Continuous, Game, Goal, Headline, Image, Param, Role, Term, f32, flag, i8, i16, i32, u8
 
 HELD_OUT = 500_000  # first map of evaluation; training banks must end before it
 
@@ -165,6 +165,7 @@ GAME = Game(
         zone_share=Goal("its team's share of the zone score", share=True),
         survival=Goal("1 if it was not destroyed", share=True),
     ),
+    headline=Headline("win", against="bot:objective"),
     setup=[maps.enlist, maps.draw, maps.build, maps.level, maps.route, maps.survey],
     step=[
         aim, fire, throw_smoke, fly_missile, fly_shell, defend, lose_missile, crumble, suffer, jostle, move, tend, earn, judge, pay,

@@ -2,7 +2,7 @@
 
 from ludus.games.pursuit.bots import flee, greedy
 from ludus.games.pursuit.rules import judge, leave, move, observe, reach_out, spawn
-from ludus.sim import Binary, Continuous, Game, Goal, Param, Role, Term, each, f32, flag
+from ludus.sim import Binary, Continuous, Game, Goal, Headline, Param, Role, Term, each, f32, flag
 
 GAME = Game(
     name="pursuit",
@@ -28,6 +28,7 @@ GAME = Game(
         catch_rate=Goal("share of the runners caught", roles="chaser", share=True),
         survival=Goal("1 if never caught", roles="runner", share=True),
     ),
+    headline=Headline("catch_rate", against="bot:flee"),
     step=[move, reach_out, leave, judge, observe],
     reset=[spawn, observe],
     bots=dict(chaser=[greedy], runner=[flee]),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ludus.errors import LudusError
 from ludus.games.racing import car, observation, rules, track, vision
 from ludus.games.racing.bots import driver, full_gas
-from ludus.sim import Choice, Game, Goal, Image, Param, Phase, Role, Term, f32, flag, i32, u8
+from ludus.sim import Choice, Game, Goal, Headline, Image, Param, Phase, Role, Term, f32, flag, i32, u8
 from ludus.sim.game import Field
 
 VALIDATION, HELD_OUT = 250_000, 500_000  # first tracks of evaluations: those that choose a checkpoint, and those that judge it
@@ -90,6 +90,7 @@ def declare(
             time=Goal("seconds to the finish; the longest possible if not finished", higher_is_better=False),
             progress=Goal("share of the lap that was reached", share=True),
         ),
+        headline=Headline("finish"),
         setup=[track.lay_out, track.draw_map, *setup],
         step=[car.drive, rules.follow, car.meet_wall, rules.judge, *see, rules.observe_car],
         reset=[rules.choose_track, car.line_up, rules.start_counting, *see, rules.observe_car],
