@@ -12,6 +12,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -211,15 +212,24 @@ class League:
                 out |= {f"league/{key}/win_rate_high": high}
         return out | self.ratings.metrics()
 
-    def evaluate(self, make: Callable[[int], Any], episodes: int, seed: int, greedy: bool) -> dict[str, dict[str, float]]:
+    def evaluate(
+        self,
+        make: Callable[[int], Any],
+        episodes: int,
+        seed: int,
+        greedy: bool,
+        on_step: Callable[[int], None] = lambda done: None,
+    ) -> dict[str, dict[str, float]]:
         """Against a few snapshots, evenly over the pool: all of them together as many episodes as against one bot."""
         steps = evenly(self.pool.steps, EVALUATED)
         found: dict[str, list[np.ndarray]] = {}
-        for step in steps:
+        for number, step in enumerate(steps):
             rivals = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
             for role, policy in rivals.items():
                 policy.load_state_dict(self.pool.load(step, role))
-            measured = measure(make, self.policies, "pool", -(-episodes // len(steps)), seed, greedy, rivals=rivals)
+            each = -(-episodes // len(steps))
+            told = partial(_told, on_step, number * each)
+            measured = measure(make, self.policies, "pool", each, seed, greedy, rivals=rivals, on_step=told)
             for name, values in measured.items():
                 found.setdefault(name, []).append(values)
         return intervals({name: by_world(parts) for name, parts in found.items()}, self.batch.game.goal_metrics)
@@ -263,6 +273,10 @@ class League:
                     f"(--init-from {self.run.path})"
                 )
             tensor.copy_(tensors[name])
+
+
+def _told(on_step: Callable[[int], None], before: int, done: int) -> None:
+    on_step(before + done)
 
 
 def load_opponent(reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Policy]:

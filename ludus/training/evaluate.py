@@ -23,6 +23,10 @@ MOST_ENVS = 256
 OUTCOMES = ("win_rate", "draw_rate", "loss_rate")
 
 
+class Abandoned(Exception):
+    """Someone asked to stop while episodes were played: what is not finished is not counted."""
+
+
 @dataclass(frozen=True)
 class Seating:
     """One measurement: the role it is about ("": all of them), and the lineups that blocks of envs play."""
@@ -72,6 +76,7 @@ def evaluate(
     greedy: bool = False,
     keep: Callable[[Any, str], None] | None = None,
     rivals: Mapping[str, Policy] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, dict[str, float]]:
     """Metrics with intervals; see `measure`."""
     goals: dict[str, Any] = {}
@@ -81,7 +86,7 @@ def evaluate(
         goals.update(batch.game.goal_metrics)
         return batch
 
-    return intervals(measure(made, policies, against, episodes, seed, greedy, keep, rivals), goals)
+    return intervals(measure(made, policies, against, episodes, seed, greedy, keep, rivals, on_step), goals)
 
 
 def intervals(measured: Mapping[str, np.ndarray], goals: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -106,10 +111,12 @@ def measure(
     greedy: bool = False,
     keep: Callable[[Any, str], None] | None = None,
     rivals: Mapping[str, Policy] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
     """Metrics, a value per episode. `make(num_envs)` gives a batch on held-out seeds. Actions are sampled, or greedy.
 
     `rivals` are the policies that play on the other side; without them `against` is 'self' or a bot.
+    `on_step` is told before every step how many episodes are finished, and may raise to end the evaluation.
     `keep(recorder, role)` is handed what was recorded, to store replays.
     """
     batch = make(min(episodes, MOST_ENVS))
@@ -126,7 +133,7 @@ def measure(
         # only where the first side is measured: a replay is labelled best or worst by what that side earned
         recorder = record(batch, min(WATCHED, blocks[0].stop), players) if keep is not None else None
         order = in_turn(blocks)
-        result = play(batch, players, episodes, seed, recorder, order)
+        result = play(batch, players, episodes, seed, recorder, order, on_step)
         if keep is not None and recorder is not None:
             keep(recorder, seating.measured)
         shown = np.zeros((batch.num_envs, batch.layout.num_agents), bool)
@@ -175,7 +182,13 @@ def seat(
 
 
 def play(
-    batch: Any, players: list[Player], episodes: int, seed: int, recorder: Any = None, order: np.ndarray | None = None
+    batch: Any,
+    players: list[Player],
+    episodes: int,
+    seed: int,
+    recorder: Any = None,
+    order: np.ndarray | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
     """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
 
@@ -188,6 +201,7 @@ def play(
     results = {name: np.zeros((rounds, batch.num_envs, batch.layout.num_agents)) for name in names}
     torch.manual_seed(seed)
     while (played < rounds).any():
+        on_step(min(int(played.sum()), episodes))
         for player in players:
             player.act()
         if recorder is not None:
@@ -208,29 +222,46 @@ def play(
     return {name: values[:, envs].reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
 
 
+def metric_names(layout: Any, game: Any, bots: Mapping[str, Mapping[str, int]], against: str) -> list[str]:
+    """What an evaluation against this opponent measures, by the names that `measure` uses."""
+    results = ["return", "length", "outcome", *layout.goals]
+    out: list[str] = []
+    for seating in seatings(layout, bots, against):
+        roles = [s.role for s in layout.seats if not seating.measured or _measures(seating, s)]
+        out += [name for role in roles for result in results for name in _names(layout, game, role, result)]
+    return list(dict.fromkeys(out))
+
+
+def _measures(seating: Seating, seats: Any) -> bool:
+    """Do agents of this role play for the side that is measured?"""
+    return any(0 in lineup.controllers[seats.start : seats.stop] for lineup in seating.lineups)
+
+
+def _names(layout: Any, game: Any, role: str, result: str) -> list[str]:
+    """The metrics that a result of one role becomes. What only one role has goes under its own name, the rest under role/name."""
+    goal = getattr(game, "goal_metrics", {}).get(result)
+    meant = None if goal is None or goal.roles is None else [goal.roles] if isinstance(goal.roles, str) else list(goal.roles)
+    if meant is not None and role not in meant:
+        return []
+    prefix = "" if len(layout.seats) == 1 or (meant is not None and len(meant) == 1) else f"{role}/"
+    if result == "outcome":
+        return [prefix + rate for rate in OUTCOMES] if has_outcomes(game) else []
+    return [prefix + result]
+
+
 def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Per episode the mean over those of a role's agents that are shown [episodes, agents]; what only one role has under its
-    own name, the rest under role/name. Draws count apart: win_rate, draw_rate and loss_rate add up to 1."""
+    """Per episode the mean over those of a role's agents that are shown [episodes, agents]. Draws count apart: win_rate,
+    draw_rate and loss_rate add up to 1."""
     out = {}
     for seats in batch.layout.seats:
         mine = shown[:, seats.agents]
         if not mine.any():
             continue
         for name, values in result.items():
-            goal = batch.game.goal_metrics.get(name)
-            alone = len(batch.layout.seats) == 1
-            if goal is not None:
-                meant = [goal.roles] if isinstance(goal.roles, str) else goal.roles
-                if meant is not None and seats.role not in meant:
-                    continue
-                alone = alone or (meant is not None and len(meant) == 1)
-            prefix = "" if alone else f"{seats.role}/"
             ours = values[:, seats.agents]
-            if name != "outcome":
-                out[prefix + name] = _mean(ours, mine)
-            elif has_outcomes(batch.game):
-                for rate, is_so in zip(OUTCOMES, (ours > 0, ours == 0, ours < 0), strict=True):
-                    out[prefix + rate] = _mean(is_so, mine)
+            parts = (ours > 0, ours == 0, ours < 0) if name == "outcome" else (ours,)
+            for metric, part in zip(_names(batch.layout, batch.game, seats.role, name), parts, strict=False):
+                out[metric] = _mean(part, mine)
     return out
 
 
