@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.agent import Agent
-from ludus.config import Config, apply_preset, check, flatten, origins, set_value, unflatten
+from ludus.config import Config, apply_preset, check, check_types, flatten, origins, set_value, unflatten
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 
@@ -82,29 +82,48 @@ def start(
             weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, where)
 
     with Dashboard(config, quiet) as dashboard:
-        trainer = create(folder, config, sources, extra=extra, begin=begin, watch=dashboard)
+        trainer = create(folder, config, sources, extra=extra, begin=begin, display=dashboard)
         finish(trainer)
     return _after_doctor(trainer, quiet)
 
 
 def finish(trainer: Any) -> None:
-    """Trains to the end, asks the doctor and writes the report, whatever happens on the way. The first error is the one that
-    is told."""
-    from ludus.training.report import write_report
+    """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever happens on the way. The first error
+    is the one that is told."""
     from ludus.training.sinks import open_sinks
 
+    trainer.run.forget_end()
     try:
         trainer.run.sinks = open_sinks(trainer.run.path, trainer.config)
         trainer.train()
-    except BaseException as error:
+    except KeyboardInterrupt:  # at once: no report either
         with contextlib.suppress(OSError):
+            trainer.run.note_end("stopped", "interrupted: what came after the last checkpoint is lost")
             trainer.run.close()
-            trainer.doctor.conclude(trainer.progress.agent_steps)
-            write_report(trainer.run)
-        if not (isinstance(error, LudusError) and trainer.doctor.acts_on):
+        raise
+    except BaseException as error:
+        for_doctor = isinstance(error, LudusError) and trainer.doctor.acts_on is not None
+        with contextlib.suppress(OSError):
+            trainer.run.note_end("stopped" if for_doctor else "crashed", str(error) or type(error).__name__)
+            _conclude(trainer)
+        if not for_doctor:
             raise
         return
+    finding = trainer.doctor.acts_on
+    if finding is not None:
+        trainer.run.note_end("stopped", f"by the doctor: {finding.cause}")
+    elif trainer.share < 1.0:
+        trainer.run.note_end("stopped", "on request")
+    else:
+        trainer.run.note_end("finished")
+    _conclude(trainer)
+
+
+def _conclude(trainer: Any) -> None:
+    from ludus.training.report import write_report
+
     trainer.run.close()
+    trainer.display.status("asking the doctor about the whole run, and writing the report")
     trainer.doctor.conclude(trainer.progress.agent_steps)
     write_report(trainer.run)
 
@@ -134,6 +153,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
     """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
+    from ludus.training.headline import headline
     from ludus.training.loop import Trainer
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import role_rows
@@ -150,7 +170,10 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
             )
         set_value(config, full, value)
         data["origins"][full] = "command line"
+    check_types(config)
     check(config, role_rows(config))
+    if config.checkpoint.best_metric is None:  # a run of an older version
+        config.checkpoint.best_metric = headline(config)
     step = checkpoint.find(run, mark)
     run.lock()
     progress = checkpoint.verify(run, step)["progress"]
@@ -161,7 +184,7 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
             f"raise it with --train.total-agent-steps or --train.total-seconds"
         )
     with Dashboard(config, quiet) as dashboard:
-        trainer = Trainer(run, config, watch=dashboard)
+        trainer = Trainer(run, config, display=dashboard)
         if mark is not None:
             _drop_newer(run, step)
         remove_unfinished(run)
@@ -244,14 +267,9 @@ def fork(
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(
-            folder,
-            config,
-            sources,
-            extra={"forked_from": f"{source}@{step}"},
-            begin=begin,
-            watch=dashboard,
+            folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, display=dashboard,
             schedules_at=schedules_at,
-        )
+        )  # fmt: skip
         finish(trainer)
     return _after_doctor(trainer, quiet)
 

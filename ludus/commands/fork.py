@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ludus.errors import LudusError
 
 SUMMARY = "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any setting changed."
@@ -23,8 +21,7 @@ def main(arguments: list[str]) -> int:
     config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
     if options.init_from:
         raise LudusError(f"a fork starts from its own run, not from {options.init_from}: use `ludus train … --init-from`")
-    from ludus.commands.train import status, summary, text
+    from ludus.commands.summary import report
 
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)
-    print(json.dumps(summary(run)) if options.json else text(run))
-    return status(run)
+    return report(run, options.json, options.full)

@@ -105,6 +105,8 @@ class Common:
     """No dashboard, no lines."""
     json: bool = False
     """Print the result as JSON."""
+    full: bool = False
+    """At the end print everything that was measured, and the evidence of all findings."""
 
 
 def parse_config(
@@ -183,11 +185,11 @@ def _given(section: Any) -> dict[str, Any]:
 
 
 def _spell_flags_out(arguments: list[str]) -> list[str]:
-    """Keys of the config take True or False; --json and --quiet stay flags."""
+    """Keys of the config take True or False; --json, --quiet and --full stay flags."""
     out: list[str] = []
     for i, argument in enumerate(arguments):
         out.append(argument)
-        if argument in ("--json", "--quiet") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
+        if argument in ("--json", "--quiet", "--full") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
             out.append("True")
     return out
 

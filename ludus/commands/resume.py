@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -31,11 +30,13 @@ class Resume:
     """No dashboard, no lines."""
     json: bool = False
     """Print the result as JSON."""
+    full: bool = False
+    """At the end print everything that was measured, and the evidence of all findings."""
 
 
 def main(arguments: list[str]) -> int:
     for argument in arguments:
-        known = ("--train.total", "--quiet", "--json", "--help", "-h")
+        known = ("--train.total", "--quiet", "--json", "--full", "--help", "-h")
         if argument.startswith("-") and not argument.startswith(known):
             name = argument.lstrip("-").partition("=")[0]
             raise LudusError(
@@ -43,9 +44,8 @@ def main(arguments: list[str]) -> int:
             )
     options = parse(Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000")
     from ludus.api import resume
-    from ludus.commands.train import status, summary, text
+    from ludus.commands.summary import report
 
     budgets = {f"train.{k}": v for k, v in vars(options.train).items() if v is not None}
     run = resume(options.run, quiet=options.quiet or options.json, **budgets)
-    print(json.dumps(summary(run)) if options.json else text(run))
-    return status(run)
+    return report(run, options.json, options.full)

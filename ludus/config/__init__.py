@@ -12,6 +12,7 @@ from ludus.config.league import LeagueConfig
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
 from ludus.config.running import ON_CRITICAL, CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
+from ludus.config.types import check_types
 from ludus.config.values import flatten, origins, set_value, unflatten
 from ludus.learn.rainbow_config import RainbowConfig
 
@@ -38,6 +39,7 @@ __all__ = [
     "TrainConfig",
     "apply_preset",
     "check",
+    "check_types",
     "flatten",
     "origins",
     "resolve",

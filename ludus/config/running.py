@@ -56,7 +56,8 @@ class CheckpointConfig:
     keep: int = 3
     """Newest checkpoints to keep; the first, the best and the last stay anyway."""
     best_metric: str | None = None
-    """Metric that decides which checkpoint is best, such as eval/self/catch_rate (default: the first goal metric)."""
+    """Evaluated metric that decides which checkpoint is best and comes first in lists and reports, such as
+    eval/bot:flee/catch_rate (default: the game's headline; envs of other libraries: eval/self/return)."""
 
 
 @dataclass(kw_only=True)

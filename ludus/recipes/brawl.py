@@ -1,7 +1,6 @@
 """Brawl: first the motionless opponent, then one that fights, then the agent's own past beside everyone met before."""
 
 from ludus.config import (
-    CheckpointConfig,
     Config,
     CurriculumConfig,
     EvalConfig,
@@ -49,7 +48,6 @@ def brawl() -> Config:
         ),
         train=TrainConfig(total_seconds=900.0),
         eval=EvalConfig(episodes=64, every_seconds=180.0, greedy=False, against=("bot:constant", "bot:based", "bot:random")),
-        checkpoint=CheckpointConfig(best_metric="eval/bot:based/win"),
     )
 
 

@@ -1,6 +1,6 @@
 """Mechs: one recurrent policy shared by all of a team, against itself, its past and the bots."""
 
-from ludus.config import CheckpointConfig, Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
 
 
 def mechs_2v2() -> Config:
@@ -38,7 +38,6 @@ def mechs_2v2() -> Config:
         league=LeagueConfig(mix="self 35, pool 10, bot:objective 35, bot:hunter 10, bot:random 10"),
         train=TrainConfig(total_seconds=1200.0),
         eval=EvalConfig(episodes=64, every_seconds=240.0, greedy=False, against=("bot:objective", "bot:hunter", "bot:random")),
-        checkpoint=CheckpointConfig(best_metric="eval/bot:objective/win"),
     )
 
 

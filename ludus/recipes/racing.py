@@ -1,6 +1,6 @@
 """Racing by Rainbow: from lidar on a CPU, from the camera on a GPU, and the pair of settings that the clinic compares."""
 
-from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig
+from ludus.config import Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig
 
 
 def racing_lidar() -> Config:
@@ -28,7 +28,6 @@ def racing_lidar() -> Config:
         ),
         train=TrainConfig(total_seconds=600.0),
         eval=EvalConfig(episodes=64, every_seconds=60.0, against=("self",), greedy=False),
-        checkpoint=CheckpointConfig(best_metric="eval/self/finish"),
     )
 
 

@@ -69,13 +69,13 @@ def _who(controller: int) -> str:
     return "snapshot" if controller < 0 else f"bot{controller}"
 
 
-def episodes_line(line: Mapping[str, Any], role: str, envs: int) -> tuple[str, str]:
+def episodes_line(line: Mapping[str, Any], role: str, envs: int) -> tuple[str, list[str]]:
     """A role's return and its goal metrics for people, from a line of metrics.jsonl. While too few episodes have finished they would
     mislead: it says so instead."""
     finished, mean = line.get("progress/episodes", 0), line.get(f"episode/{role}/return")
     if not enough_episodes(finished, envs):
-        return "", f"too few episodes ({finished:,} of {envs:,})"
+        return "", [f"too few episodes ({finished:,} of {envs:,})"]
     if mean is None:
-        return "", "no episode ended"
+        return "", ["no episode ended"]
     goals = [f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")]
-    return f"{mean:.2f}", "  ".join(goals)
+    return f"{mean:.2f}", goals

@@ -8,6 +8,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -23,11 +24,12 @@ from ludus.examine.evidence import Diagnostics
 from ludus.league.league import League, mixes
 from ludus.learn.algorithm import make_algorithm
 from ludus.training import checkpoint, devices
-from ludus.training.best import score
 from ludus.training.budget import Anchor, schedule_share, spent
+from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
-from ludus.training.evaluate import against_list, evaluate
+from ludus.training.evaluate import Abandoned, against_list, evaluate
 from ludus.training.game_values import evaluated_values, game_metrics
+from ludus.training.measured import as_good, lower_is_better
 from ludus.training.metrics import Window, device_clock
 from ludus.training.run import Run, versions, write_atomically
 from ludus.training.sources import make_batch, scheduled
@@ -69,9 +71,9 @@ def stream_seed(seed: int, iteration: int, stream: str) -> int:
 class Trainer:
     """Trains a run from where it stands to the end of its budget."""
 
-    def __init__(self, run: Run, config: Config, *, watch: Callable[[Trainer, dict[str, Any]], None] | None = None) -> None:
+    def __init__(self, run: Run, config: Config, *, display: Display | None = None) -> None:
         self.run, self.config = run, config
-        self.watch = watch
+        self.display = Guarded(display or Silent())
         devices.set_threads(config.train.threads or 1)
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
         begin = time.perf_counter()
@@ -94,6 +96,7 @@ class Trainer:
         self.stop_requested = False
         self._saved_at: tuple[int, float] = (0, 0.0)
         self._cpu_seconds = 0.0
+        self._counted_at = time.perf_counter()
         self._drawing_seconds = 0.0
 
     def begin(self, schedules_at: float = 0.0) -> None:
@@ -141,16 +144,21 @@ class Trainer:
         p = self.progress
         return schedule_share(self.config.train, p.agent_steps, p.seconds, p.anchor)
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds of training until now; those since the last iteration count in progress.seconds only with the next one."""
+        return self.progress.seconds + time.perf_counter() - self._counted_at
+
     def train(self) -> None:
-        """Iterates until the budget is spent or someone asks to stop; ends with an evaluation and a checkpoint."""
+        """Iterates until the budget is spent, which ends with an evaluation, or someone asks to stop; then saves a checkpoint."""
         with stopping_on_signals(self):
-            last = time.perf_counter()
+            self._counted_at = time.perf_counter()
             while self.share < 1.0 and not self.stop_requested:
                 record = self.iterate()
                 now = time.perf_counter()
-                self.progress.seconds += now - last
+                self.progress.seconds += now - self._counted_at
                 self._cpu_seconds = time.process_time()  # at the same moment: evaluations count with the next iteration
-                last = now
+                self._counted_at = now
                 self.finish_iteration(record)
             if self._saved_at[0] != self.progress.agent_steps:
                 self.save()
@@ -217,10 +225,9 @@ class Trainer:
     def finish_iteration(self, record: dict[str, Any]) -> None:
         """Evaluates and saves where due, then writes the iteration's line."""
         p = self.progress
-        over = self.share >= 1.0 or self.stop_requested
         improved = False
-        if self.evaluation_due() or over:
-            with self.clock("evaluate"):
+        if (self.evaluation_due() or self.share >= 1.0) and not self.stop_requested:
+            with self.clock("evaluate"), suppress(Abandoned):
                 record |= self.evaluate()
                 if self.stages is not None:
                     self.stages.after_evaluation(record)
@@ -234,9 +241,8 @@ class Trainer:
             if self.doctor.after_iteration(line, self.share):
                 self.stop_requested = True
         with self.clock("log"):
-            if self.watch is not None:
-                self.watch(self, line)
-        if improved or over or self.checkpoint_due():
+            self.display.iteration(self, line)
+        if improved or self.share >= 1.0 or self.stop_requested or self.checkpoint_due():
             with self.clock("save"):
                 self.save()
 
@@ -282,23 +288,21 @@ class Trainer:
         return by_steps or by_seconds
 
     def evaluate(self) -> dict[str, float]:
+        """Plays against every opponent. Abandoned where someone asks to stop: then it is due as if it had not begun."""
         e, p = self.config.eval, self.progress
-        every = e.every_agent_steps
-        p.evaluated_at_steps = p.agent_steps // every * every if every else p.agent_steps
-        p.evaluated_at_seconds = p.seconds
         policies = self.algorithm.policies
         single = len(self.batch.layout.seats) == 1 and self.batch.layout.seats[0].teams == 1
         record: dict[str, float] = {}
-        p.evaluations += 1
-        store = self.config.log.replay_every and p.evaluations % self.config.log.replay_every == 0
+        store = self.config.log.replay_every and (p.evaluations + 1) % self.config.log.replay_every == 0
         for against in against_list(self.batch.controllers, e.against, single):
+            told = partial(self.after_evaluation_step, against)
             for greedy in (False, True) if e.greedy else (False,):
                 keep = self.replay_keeper(against) if store and not greedy else None
                 if against == "snapshots" and self.league is not None:
-                    metrics = self.league.evaluate(self.make_evaluation_batch, e.episodes, e.seed, greedy)
+                    metrics = self.league.evaluate(self.make_evaluation_batch, e.episodes, e.seed, greedy, told)
                 else:
                     make = partial(self.make_evaluation_batch, filmed=keep is not None and self.may_film)
-                    metrics = evaluate(make, policies, against, e.episodes, e.seed, greedy, keep)
+                    metrics = evaluate(make, policies, against, e.episodes, e.seed, greedy, keep, on_step=told)
                 for name, value in metrics.items():
                     if greedy:
                         record[f"eval/{against}/{name}_greedy"] = value["mean"]
@@ -306,12 +310,21 @@ class Trainer:
                         record[f"eval/{against}/{name}"] = value["mean"]
                         record[f"eval/{against}/{name}_low"] = value["low"]
                         record[f"eval/{against}/{name}_high"] = value["high"]
+        every = e.every_agent_steps
+        p.evaluated_at_steps = p.agent_steps // every * every if every else p.agent_steps
+        p.evaluated_at_seconds = self.elapsed  # an evaluation does not bring the next one nearer
+        p.evaluations += 1
         return record
+
+    def after_evaluation_step(self, against: str, done: int) -> None:
+        if self.stop_requested:
+            raise Abandoned
+        self.display.status(f"evaluating against {against}, {done} of {self.config.eval.episodes} episodes")
 
     @property
     def may_film(self) -> bool:
         """Envs of other libraries draw slowly: now and then, and at the end."""
-        return self._drawing_seconds <= DRAWING_SHARE * self.progress.seconds or self.share >= 1.0 or self.stop_requested
+        return self._drawing_seconds <= DRAWING_SHARE * self.progress.seconds or self.share >= 1.0
 
     def replay_keeper(self, against: str) -> Callable[[Any, str], None]:
         """Stores the best, the worst and a random episode of the role that is measured; drops the oldest replays."""
@@ -338,10 +351,13 @@ class Trainer:
 
     def note_best(self, record: Mapping[str, Any]) -> bool:
         """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
-        name, value = score(record, self.config.checkpoint.best_metric, self.batch.game.goal_metrics)
-        if name is None or (self.progress.best and value < self.progress.best["value"]):
+        name, best = self.config.checkpoint.best_metric, self.progress.best
+        if name is None or name not in record:
             return False
-        self.progress.best = {"metric": name, "value": value, "step": self.progress.agent_steps}
+        lower = lower_is_better(name, self.batch.layout.describe())
+        if best.get("metric") == name and not as_good(record[name], best["value"], lower):
+            return False
+        self.progress.best = {"metric": name, "value": record[name], "step": self.progress.agent_steps}
         return True
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
@@ -412,7 +428,7 @@ class Trainer:
 
 
 class stopping_on_signals:
-    """Ctrl-C or SIGTERM ends the run after the current iteration, with a checkpoint; a second one at once."""
+    """Ctrl-C or SIGTERM ends the run after the current iteration, with a checkpoint; a second one at once, without."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
@@ -423,6 +439,7 @@ class stopping_on_signals:
             if self.trainer.stop_requested:
                 raise KeyboardInterrupt
             self.trainer.stop_requested = True
+            self.trainer.display.stopping()
 
         try:
             self.before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}

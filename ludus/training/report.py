@@ -8,13 +8,16 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ludus.config import Config
 from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
+from ludus.training.measured import in_words, lower_is_better, measurements, newest
 from ludus.training.run import Run, write_atomically
 from ludus.training.watching import read_findings
 
 MOST_CURVES = 16
+HEADLINE, EVALUATION = "Headline (held-out seeds)", "Evaluation (held-out seeds, sampled actions)"
 
 
 def write_report(run: Run) -> None:
@@ -22,25 +25,41 @@ def write_report(run: Run) -> None:
     lines, records = run.metrics(), read_findings(run)
     sections = [
         ("The doctor's findings", [_findings_table(records)]),
-        ("Training", _figures(lines, records, run.read_json("config.json")["values"]["envs"])), *_league(run), ("Configuration", [_config_table(run)]),
+        ("Training", _figures(lines, records, run.config())), *_league(run), ("Configuration", [_config_table(run)]),
     ]  # fmt: skip
     body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
     name = html.escape(run.path.name)
     last = lines[-1] if lines else {}
-    summary = f"{last.get('progress/agent_steps', 0):,} agent-steps in {last.get('progress/seconds', 0):,.0f} s, {len(lines):,} iterations"
+    state, reason = run.state()
+    how = f"{state} ({html.escape(reason)})" if reason else state
+    summary = f"{how}: {last.get('progress/agent_steps', 0):,} agent-steps in {last.get('progress/seconds', 0):,.0f} s, {len(lines):,} iterations"
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <style>body{{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1b1f24}}
 img{{max-width:100%;margin:.4rem 0}}table{{border-collapse:collapse}}td,th{{padding:.1rem .8rem .1rem 0;text-align:left}}
 td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#16181c;color:#dde}}img{{filter:invert(.88) hue-rotate(180deg)}}}}
-</style><h1>{name}</h1><p>{summary}</p>{body}</html>"""
+</style><h1>{name}</h1><p>{summary}</p>{_headline(run, lines)}{body}</html>"""
     write_atomically(run.path / "report.html", page)
 
 
-def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record], envs: int) -> list[str]:
+def _headline(run: Run, lines: Sequence[Mapping[str, Any]]) -> str:
+    """The one number first: its newest value, and the best."""
+    name = run.config().checkpoint.best_metric
+    now = newest(lines, name)
+    if name is None or now is None:
+        return f"<p>{html.escape(in_words(name))}: not evaluated yet</p>" if name else ""
+    lower = ", lower is better" if lower_is_better(name, run.read_json("game.json")["layout"]) else ""
+    interval = "" if now["low"] is None else f" [{now['low']:.3f}, {now['high']:.3f}]"
+    best = run.read_json("best.json") if (run.path / "best.json").exists() else None
+    also = f"; best {best['value']:.3f} at step {best['step']:,}" if best else ""
+    return f"<p><b>{html.escape(in_words(name))}: {now['value']:.3f}{interval}</b> at step {now['step']:,}{also}{lower}</p>"
+
+
+def _figures(lines: Sequence[Mapping[str, Any]], records: Sequence[Record], config: Config) -> list[str]:
+    headline, envs = config.checkpoint.best_metric, config.envs
+    evaluated = set(measurements({k: None for line in lines for k in line}, lines))
     groups = {
-        "Evaluation (held-out seeds, sampled actions)": lambda k: (
-            k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy", "length"))
-        ),
+        HEADLINE: lambda k: k == headline,
+        EVALUATION: lambda k: k in evaluated,
         "Goal metrics while training": lambda k: k.startswith("goal/"),
         "Game values that change": lambda k: k.startswith("game/"),
         "Return": lambda k: k.startswith("episode/") and k.endswith("/return"),
@@ -105,7 +124,7 @@ FIGURES_OF: dict[str, tuple[str, ...]] = {
     "value": ("Explained variance",),
     "entropy": ("Entropy share",),
     "reward_hacking": ("Goal metrics while training", "Return"),
-    "self_play": ("Evaluation (held-out seeds, sampled actions)",),
+    "self_play": (HEADLINE, EVALUATION),
     "throughput": ("Agent-steps per second", "Resident memory (MB)"),
 }
 COLOUR_OF = {"critical": "#c0392b", "warning": "#e09b1a", "info": "#7a8794"}

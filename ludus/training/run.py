@@ -22,6 +22,9 @@ from ludus.training.sinks import Sink, TensorBoard
 LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "matches.jsonl")
 
 
+ENDED, ENDS = "ended.json", ("finished", "stopped", "crashed")
+
+
 def versions() -> dict[str, str]:
     """What a result can depend on: the manifest and the config keep it."""
     libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
@@ -79,6 +82,41 @@ class Run:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise LudusError(f"{self.path} is being trained by another process: wait for it, or stop it first") from None
+
+    @property
+    def locked(self) -> bool:
+        """Does a process train it?"""
+        import fcntl
+
+        try:
+            with open(self.path / "lock") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    # -- how it ended --------------------------------------------------------------------------------------------------
+
+    def note_end(self, state: str, reason: str = "") -> None:
+        """finished (its budget is spent), stopped (someone asked for it, or the doctor) or crashed."""
+        write_atomically(self.path / ENDED, json.dumps({"state": state, "reason": reason}))
+
+    def forget_end(self) -> None:
+        """It goes on."""
+        (self.path / ENDED).unlink(missing_ok=True)
+
+    def state(self) -> tuple[str, str]:
+        """training, finished, stopped or crashed, and why. Who is killed notes no end."""
+        if self.locked:
+            return "training", ""
+        if not (self.path / ENDED).exists():
+            return "crashed", "its process ended without a word: it was killed, or the machine went down"
+        ended = self.read_json(ENDED)
+        if not isinstance(ended, dict) or ended.get("state") not in ENDS:
+            raise LudusError(f"{self.path / ENDED} does not say how the run ended ({', '.join(ENDS)}): remove it")
+        return str(ended["state"]), str(ended.get("reason", ""))
 
     @staticmethod
     def refuse_existing(path: Path) -> None:

@@ -87,7 +87,7 @@ def layout_of(config: Config) -> tuple[Any, Game | None]:
     if is_foreign(config.game):
         return make_batch(config, 1, config.seed).layout, None
     game, preset = find_game(config.game)
-    for share in sorted({0.0, *(s for v in config.game_values.values() for s, _ in parse(v).points)}):
+    for share in sorted({0.0, *(s for n, v in config.game_values.items() for s, _ in parse(v, f"game.{n}").points)}):
         settings = game.resolve(values_at(config, share), preset)  # refuses a schedule that leaves a parameter's range
     for name in scheduled(config, 0.0):
         if name in settings.sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ludus.config import OF_ACTIONS, Config, check, flatten, resolve
+from ludus.config import OF_ACTIONS, Config, check, check_types, flatten, resolve
 from ludus.curriculum.check_stages import check_stages
 from ludus.curriculum.tasks import check_tasks
 from ludus.errors import LudusError, nearest
@@ -23,7 +24,9 @@ from ludus.sim.episode import RANDOM
 from ludus.sim.layout import Layout
 from ludus.sim.program import controllers
 from ludus.training import devices, sinks
+from ludus.training.display import Display
 from ludus.training.evaluate import seatings
+from ludus.training.headline import headline
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
 from ludus.training.run import Run, sync_folder, write_atomically
@@ -32,12 +35,14 @@ from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, 
 
 def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
     """The config with everything derived, and where each value came from; or an error before anything is written."""
+    check_types(config)
     asked = flatten(config)
     config = resolve(config)
     devices.require(config.device)
     sinks.require(config.log)
     check(config, role_rows(config))
     check_names(config)
+    config.checkpoint.best_metric = headline(config)
     check_held_out(config)
     if config.device == "cuda":
         check_memory(config)
@@ -93,11 +98,6 @@ def check_names(config: Config) -> None:
     check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots, game)
     check_stage_values(config)
     check_tasks(config, game)
-    best = config.checkpoint.best_metric
-    if best is not None and not best.startswith("eval/"):
-        raise LudusError(
-            f"checkpoint.best_metric={best} is no evaluation: use one such as eval/self/{next(iter(batch_layout.goals), 'return')}"
-        )
 
 
 def check_stage_values(config: Config) -> None:
@@ -141,20 +141,20 @@ def check_held_out(config: Config) -> None:
 
 def create(
     path: Path, config: Config, origins: Mapping[str, str], *, extra: Mapping[str, Any] | None = None,
-    begin: Callable[[Trainer], None] | None = None, watch: Callable[[Trainer, dict[str, Any]], None] | None = None,
-    schedules_at: float = 0.0,
+    begin: Callable[[Trainer], None] | None = None, display: Display | None = None, schedules_at: float = 0.0,
 ) -> Trainer:  # fmt: skip
     """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first. `schedules_at`:
     where its schedules start, for a run that continues another."""
     Run.refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(partial, ignore_errors=True)
+    made = [folder for folder in path.parents if not folder.exists()]
     try:
         partial.mkdir(parents=True)
         (partial / "config.json").write_text("{}")
         run = Run(partial)
         run.write_config(config, origins, extra)
-        trainer = Trainer(run, config, watch=watch)
+        trainer = Trainer(run, config, display=display)
         if begin is not None:
             begin(trainer)
         trainer.begin(schedules_at)
@@ -166,13 +166,16 @@ def create(
         }
         write_atomically(partial / "game.json", json.dumps(game, indent=1))
         trainer.save()
+        run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         if path.exists():
             path.rmdir()
         partial.rename(path)
         sync_folder(path.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         raise
     run.path = path
-    run.lock()
     return trainer

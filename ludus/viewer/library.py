@@ -3,16 +3,16 @@ among what was found, so no name becomes a path."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ludus.errors import LudusError
+from ludus.training.measured import newest
 from ludus.training.run import Run, read_lines
 from ludus.training.sources import is_foreign
 
@@ -81,13 +81,15 @@ class Library:
             config = _mapping(run.read_json("config.json").get("values"))
             lines = self.metrics(run)
             last = lines[-1] if lines else {}
-            curve = headline(lines, run)
+            curve = headline(lines, config)
+            state, reason = run.state()
             return {
                 "name": name,
                 "game": str(config.get("game", "?")),
                 "algorithm": str(config.get("algorithm", "")),
                 "foreign": is_foreign(str(config.get("game", ""))),
-                "state": state(run, config, last),
+                "state": state,
+                "reason": reason,
                 "verdict": self.findings(run)["verdict"],
                 "agent_steps": last.get("progress/agent_steps", 0),
                 "seconds": last.get("progress/seconds", 0),
@@ -106,6 +108,7 @@ class Library:
         game = run.read_json("game.json") if (run.path / "game.json").exists() else {}
         return {
             **self.summary(name, run.path),
+            "headline": newest(lines, _headline_name(values)),
             "metrics": columns(lines),
             **self.findings(run),
             "config": {n: [v, _mapping(config.get("origins")).get(n, "default")] for n, v in values.items()},
@@ -162,35 +165,20 @@ def thinned(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for i, line in enumerate(lines) if i % every == 0 or i == last or any(n.startswith("eval/") for n in line)]
 
 
-def headline(lines: Sequence[dict[str, Any]], run: Run) -> dict[str, Any]:
-    """The one curve of the list: what chose the best checkpoint, or else a return."""
-    names = dict.fromkeys(n for line in lines[-50:] for n in line if not n.endswith(NOT_SHOWN))
-    best = ""
-    if (run.path / "best.json").exists():
-        best = str(_mapping(run.read_json("best.json")).get("metric", ""))
-    first = [n for n in names if n == best] or [n for n in names if n.startswith("eval/") and n.endswith(("win_rate", "_rate"))]
-    first = first or [n for n in names if n.startswith("goal/")] or [n for n in names if n.endswith("/return")]
-    if not first:
-        return {"metric": "", "values": []}
-    values = [line[first[0]] for line in lines if _number(line.get(first[0]))]
+def headline(lines: Sequence[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The one curve of the list: the run's headline, or a return while that was not evaluated."""
+    name = _headline_name(config)
+    if name is None or not any(_number(line.get(name)) for line in lines):
+        names = dict.fromkeys(n for line in lines[-50:] for n in line if n.endswith("/return"))
+        name = next(iter(names), "")
+    values = [line[name] for line in lines if _number(line.get(name))]
     every = max(1, math.ceil(len(values) / 80))
-    return {"metric": first[0], "values": values[::every] + (values[-1:] if (len(values) - 1) % every else [])}
+    return {"metric": name, "values": values[::every] + (values[-1:] if (len(values) - 1) % every else [])}
 
 
-def state(run: Run, config: dict[str, Any], last: dict[str, Any]) -> str:
-    """training (somebody holds its lock), finished (its budget is spent) or stopped."""
-    lock = run.path / "lock"
-    if lock.exists():
-        try:
-            with open(lock) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return "training"
-        except OSError:
-            pass
-    steps, seconds = config.get("train.total_agent_steps"), config.get("train.total_seconds")
-    spent = _number(steps) and last.get("progress/agent_steps", 0) >= steps
-    return "finished" if spent or (_number(seconds) and last.get("progress/seconds", 0) >= seconds) else "stopped"
+def _headline_name(config: Mapping[str, Any]) -> str | None:
+    name = config.get("checkpoint.best_metric")
+    return name if isinstance(name, str) and name.count("/") >= 2 else None
 
 
 def replay_name(file: str) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """train, resume, fork, eval, recipes and bench train from the command line."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
+from ludus.training.run import Run
 from tests.commands.test_cli import call
 
 TINY = [
@@ -37,7 +39,27 @@ def run(folder):
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "agent-steps" in done.stderr and "report.html" in done.stdout
+    (folder / "said").write_text(done.stdout)
     return path
+
+
+def test_the_end_of_a_run_says_one_headline(run, folder, capsys):
+    said = (folder / "said").read_text().splitlines()
+    assert re.fullmatch(r"finished: [\d,]+ agent-steps in \d+:\d\d \([\d,]+ per second\)", said[0]), said
+    assert re.fullmatch(r"catch_rate: \d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\], 2 episodes", said[1]), said
+    assert said[2].startswith("best checkpoint: ") and said[2].endswith(f"{run}@best") and said[3].startswith("doctor: ")
+    assert [line.split()[0] for line in said[-5:]] == ["report", "look", "measure", "go", "all"] and len(said) <= 16
+    assert not any("survival" in line for line in said)
+    from ludus.commands.summary import report
+
+    report(Run(run), as_json=False, full=True)
+    assert "survival" in capsys.readouterr().out
+    report(Run(run), as_json=True, full=False)
+    result = json.loads(capsys.readouterr().out)
+    assert result["state"] == "finished" and result["headline"]["metric"] == "eval/self/catch_rate"
+    assert result["headline"]["value"] == result["evaluation"]["eval/self/catch_rate"]
+    page = (run / "report.html").read_text()
+    assert "<p>finished: " in page and "<b>catch_rate: " in page
 
 
 def test_train_wrote_what_was_asked(run):

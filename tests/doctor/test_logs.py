@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ludus.cli import main
 from ludus.doctor.finding import verdict
 from ludus.doctor.log import read_log
-from ludus.doctor.watch import examine
+from ludus.doctor.watch import checked, examine
 from ludus.errors import LudusError
 
 LOGS = Path(__file__).parent / "logs"
@@ -306,3 +307,18 @@ def test_exit_status(arguments, status, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["doctor", "run", *arguments])
     assert int(stop.value.code or 0) == status
+
+
+@pytest.mark.parametrize("name", ["healthy_pursuit", "healthy_mechs", "healthy_cartpole"])
+def test_a_role_without_rows_in_some_iterations_is_read(name, tmp_path):
+    """Nothing was logged of it then. Checks neither fail nor see what is not there."""
+    shutil.copytree(LOGS / "ludus" / name, tmp_path / name)
+    path = tmp_path / name / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    role = next(n.split("/")[1] for line in lines for n in line if n.startswith(("ppo/", "rainbow/")))
+    own = tuple(f"{family}/{role}/" for family in ("ppo", "rainbow", "episode", "goal", "action", "strategy"))
+    less = [line if i % 3 else {n: v for n, v in line.items() if not n.startswith(own)} for i, line in enumerate(lines)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in less))
+    log = read_log(tmp_path / name)
+    assert [f.check for f in checked(log) if f.severity == "critical"] == []
+    assert not [note for note in log.notes if "could not read" in note]

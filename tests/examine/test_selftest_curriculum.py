@@ -16,7 +16,7 @@ FAULTS = {
     "win rates never fade": (Fault("ludus.league.tally:Tally.add", "RECENT / max(counts[0], 1.0)", "1.0"), "win rates"),
     "tasks that fall are not drawn": (Fault(POOL + "complete", "abs(fast - slow)", "max(0.0, fast - slow)"), "tasks"),
     "tasks without progress are drawn": (Fault(POOL + "weight", "math.exp(-min(", "math.exp(min("), "tasks"),
-    "slow is the best": (Fault("ludus.training.best:score", "-record[n] if n in worse", "record[n] if n in worse"), "best checkpoint"),
+    "slow is the best": (Fault("ludus.training.measured:as_good", "value <= best if lower", "value >= best if lower"), "best checkpoint"),
 }  # fmt: skip
 
 
@@ -39,10 +39,5 @@ def test_a_planted_fault_is_found_and_its_part_named(name, monkeypatch):
 @pytest.mark.slow
 def test_a_run_that_keeps_its_worst_checkpoint_is_found(monkeypatch):
     assert wrong(TRAINS) == []
-    plant(
-        monkeypatch,
-        Fault(
-            "ludus.training.loop:Trainer.note_best", 'value < self.progress.best["value"]', 'value > self.progress.best["value"]'
-        ),
-    )
+    plant(monkeypatch, Fault("ludus.training.loop:Trainer.note_best", "not as_good(", "as_good("))
     assert wrong(TRAINS) == ["best checkpoint"]

@@ -1,8 +1,10 @@
 """Configs: refused before anything is written, with both numbers; schedules; origins; presets."""
 
+import numpy as np
 import pytest
 
-from ludus.config import Config, PolicyConfig, apply_preset, check, flatten, origins, resolve, set_value, unflatten
+import ludus
+from ludus.config import Config, PolicyConfig, apply_preset, check, check_types, flatten, origins, resolve, set_value, unflatten
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
@@ -70,7 +72,8 @@ def test_what_cannot_work_is_refused_with_both_numbers(values, words):
         ("eval.against", ["bot:fle"], "did you mean 'bot:flee'"),
         ("policy.initial_log_std_of.trun", -1.0, "did you mean 'turn'"),
         ("policy.quiet_inputs", ["rays"], "no observation entry begins so"),
-        ("checkpoint.best_metric", "survival", "eval/self/"),
+        ("checkpoint.best_metric", "survival", "survival will not be evaluated: use one of eval/self/.*eval/bot:flee/catch_rate"),
+        ("checkpoint.best_metric", "eval/bot:flee/survival", "will not be evaluated"),
     ],
 )
 def test_names_are_checked_before_training(name, value, words):
@@ -134,3 +137,32 @@ def test_schedules(text, values):
 
 def test_a_cosine_starts_and_ends_gently():
     assert parse("cosine 1 -> 0")(0.1) > parse("1 -> 0")(0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("total_agent_steps", "many", "train.total_agent_steps='many' is of type str: use a whole number or None"),
+        ("seed", 1.5, "seed=1.5 is of type float: use a whole number"),
+        ("envs", True, "envs=True is of type bool: use a whole number"),
+        ("learn.gamma", [1], "use a number, or a schedule such as '1e-3 -> 0'"),
+        ("learn.roles.chaser.epochs", "two", "learn.roles.chaser.epochs='two' is of type str: use a whole number"),
+        ("policy.hidden", 64, "policy.hidden=64 is of type int: use a list of which each is a whole number"),
+        ("eval.greedy", "no", "eval.greedy='no' is of type str: use True or False"),
+        ("policy", 3, "policy=3 is of type int: use a PolicyConfig"),
+        ("game.speed", None, "game.speed=None is of type NoneType: use a number, or a schedule"),
+        ("game.speed", "fast", "game.speed = 'fast' is no schedule"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_its_name(name, value, words, tmp_path):
+    with pytest.raises(LudusError) as refused:
+        ludus.train("pursuit", run=tmp_path / "run", **{name: value})
+    assert words in str(refused.value) and not (tmp_path / "run").exists()
+
+
+def test_numbers_that_mean_the_same_are_taken():
+    config = load_recipe("pursuit")
+    config.train.total_agent_steps, config.policy.hidden, config.learn.gamma = 5e6, [np.int64(8)], np.float32(0.5)
+    check_types(config)
+    assert config.train.total_agent_steps == 5_000_000 and isinstance(config.train.total_agent_steps, int)
+    assert config.policy.hidden == (8,) and config.learn.gamma == 0.5

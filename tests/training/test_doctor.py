@@ -57,10 +57,12 @@ def test_the_report_tells_and_marks_it(runs):
     assert "entropy_stuck" in page and "lower the entropy coefficient" in page
 
 
-def test_the_command_ends_with_the_verdict(runs):
-    from ludus.commands.train import status, summary, text
+def test_the_command_ends_with_the_verdict(runs, capsys):
+    from ludus.commands.summary import report, summary
 
-    assert "doctor: critical" in text(runs[0]) and "(entropy_stuck)" in text(runs[0]) and status(runs[0]) == 1
+    assert report(runs[0], as_json=False, full=False) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("stopped: ") and "by the doctor" in said and "doctor: critical" in said and "(entropy_stuck)" in said
     assert summary(runs[0])["verdict"] == "critical"
 
 

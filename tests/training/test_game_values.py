@@ -64,26 +64,26 @@ def test_the_report_draws_it(run):
 def test_first_episodes_are_no_result():
     """Those that end first are the short ones: at first every chaser that is done has caught everybody."""
     line = {"progress/episodes": 2, "episode/chaser/return": 30.8, "goal/chaser/catch_rate": 1.0}
-    assert episodes_line(line, "chaser", 128) == ("", "too few episodes (2 of 128)")
-    assert episodes_line({"progress/episodes": 0}, "chaser", 128) == ("", "too few episodes (0 of 128)")
-    assert episodes_line({**line, "progress/episodes": 128}, "chaser", 128) == ("30.80", "catch_rate 1.00")
+    assert episodes_line(line, "chaser", 128) == ("", ["too few episodes (2 of 128)"])
+    assert episodes_line({"progress/episodes": 0}, "chaser", 128) == ("", ["too few episodes (0 of 128)"])
+    assert episodes_line({**line, "progress/episodes": 128}, "chaser", 128) == ("30.80", ["catch_rate 1.00"])
 
 
 class Shown:
     """What a dashboard asks a trainer for."""
 
-    share, league = 0.1, None
+    share, league, elapsed = 0.1, None, 1.0
 
     def __init__(self, run):
         self.run, self.config = run, run.config()
-        self.progress = type("Progress", (), {"agent_steps": 1000, "seconds": 1.0, "iteration": 4, "episodes": 2})
+        self.progress = type("Progress", (), {"agent_steps": 1000, "seconds": 1.0, "iteration": 4, "episodes": 2, "best": {}})
         self.algorithm = type("Algorithm", (), {"policies": {"chaser": None, "runner": None}})
         self.doctor = type("Doctor", (), {"findings": [], "watcher": type("Watcher", (), {"track": None})})
 
 
 def test_the_dashboard_says_both(run, capsys):
     line = {**run.metrics()[-1], "progress/episodes": 2, "game/chaser_speed": 0.5}
-    Dashboard(run.config())(Shown(run), line)
+    Dashboard(run.config()).iteration(Shown(run), line)
     text = capsys.readouterr().err
     assert "too few episodes (2 of 8)" in text and "nan" not in text and "catch_rate" not in text.split("game")[0]
     assert "chaser_speed 0.5 (evaluations play 0.25)" in text

@@ -101,6 +101,18 @@ def test_metrics_have_documented_names(run):
     assert keys and [k for k in keys if not any(p.match(k) for p in patterns)] == []
 
 
+def test_the_names_of_what_will_be_evaluated_are_those_that_are(run):
+    from ludus.training.headline import evaluated
+    from ludus.training.sources import layout_of
+
+    written = {
+        k for line in run.metrics() for k in line if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy"))
+    }
+    assert written == set(evaluated(run.config(), *layout_of(run.config())))
+    assert run.read_json("best.json")["metric"] == run.config().checkpoint.best_metric == "eval/bot:flee/catch_rate"
+    assert run.read_json("config.json")["origins"]["checkpoint.best_metric"] == "derived"
+
+
 def test_the_metrics_page_is_current():
     from pathlib import Path
 

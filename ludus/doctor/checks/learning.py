@@ -166,6 +166,8 @@ def evaluation_falls(log: Log) -> Iterator[Finding]:
         or len(curve) < FEWEST_EVALUATIONS
         or not name.startswith("eval/self/")
         or name.rsplit("/", 1)[-1] in log.better_low
+        or log.self_play
+        or len(log.roles()) > 1
     ):
         return
     fall = sure_fall(log, curve, 1)

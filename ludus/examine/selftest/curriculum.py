@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ludus.config import Stage, TasksConfig
-from ludus.examine.selftest.core import close, holds, part
+from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import Session
 from ludus.examine.selftest.using import train_for
 
@@ -88,15 +88,16 @@ def tasks_are_drawn_by_their_progress(s: Session) -> None:
     close("how often each task is drawn", drawn, weights / weights.sum(), 4 * math.sqrt(0.25 / DRAWS))
 
 
-@part("best checkpoint", "ludus/training/best.py")
+@part("best checkpoint", "ludus/training/measured.py")
 def an_evaluation_is_scored_by_what_should_rise_or_fall(s: Session) -> None:
-    """The score is what was chosen, or the mean of the goals against bots that are no mere random ones, turned where less is better."""
-    from ludus.training.best import score
+    """A goal that is better low is best where it is lowest; an evaluation as good as the best so far takes its place."""
+    from ludus.training.measured import as_good, lower_is_better
 
-    goals: Any = {"caught": SimpleNamespace(higher_is_better=True), "time": SimpleNamespace(higher_is_better=False)}
-    told = {"eval/self/caught": 9.0, "eval/bot:random/caught": 5.0, "eval/bot:b/caught": 3.0, "eval/bot:b/time": 1.0}
-    close("the score against the strong bot", score(told, None, goals)[1], (3.0 - 1.0) / 2)
-    close("the score that was chosen", score(told, "eval/self/caught", goals)[1], 9.0)
+    layout = {"goal_metrics": {"caught": {"higher_is_better": True}, "time": {"higher_is_better": False}}}
+    found = [lower_is_better(f"eval/self/{name}", layout) for name in ("caught", "time", "time_greedy", "loss_rate", "return")]
+    same("which metrics are better low", found, [False, True, True, True, False])
+    kept = [as_good(1.0, best, lower) for best, lower in ((0.5, False), (1.0, False), (2.0, False), (2.0, True), (0.5, True))]
+    same("which evaluations are as good as the best", kept, [True, True, False, True, False])
 
 
 @part("best checkpoint", "ludus/training/loop.py")

@@ -17,13 +17,23 @@ const GROUPS = [
   ["Strategy vectors", (k) => /strategy/.test(k), {}],
   ["Agent-steps per second", (k) => k === "speed/agent_steps_per_s", {}],
 ];
+// win_rate beside a goal metric win that says the same
+const repeats = (name, metrics) => {
+  const other = name.replace(/_rate$/, "");
+  return other !== name && metrics[other] && String(metrics[other]) === String(metrics[name]);
+};
+const against = (name) => {
+  const [, opponent, ...what] = name.split("/");
+  return opponent === "self" ? what.join(" ") : `${what.join(" ")} against ${opponent}`;
+};
 const short = (name) => name.replace(/^(eval|goal|episode|ppo|rainbow)\//, "").replace(/\/return$/, "");
 
 // Charts of one run, or of several over each other.
 export function curves(runs) {
   const out = [];
   for (const [title, chosen, options] of GROUPS) {
-    const names = [...new Set(runs.flatMap((r) => Object.keys(r.metrics).filter(chosen)))].sort().slice(0, 12);
+    const own = (r) => Object.keys(r.metrics).filter((k) => chosen(k) && !repeats(k, r.metrics));
+    const names = [...new Set(runs.flatMap(own))].sort().slice(0, 12);
     if (!names.length) continue;
     if (runs.length === 1) {
       const { metrics, findings } = runs[0];
@@ -130,7 +140,7 @@ function head(run) {
       "div.bar",
       {},
       h("h1", {}, run.name),
-      h(`span.state.${run.state}`, {}, run.state),
+      h(`span.state.${run.state}`, { title: run.reason }, run.state),
       verdict(run.verdict),
       h("span.grow"),
       // envs of other libraries are not loaded by the viewer: what was recorded of them is below
@@ -142,7 +152,14 @@ function head(run) {
       {},
       `${[run.game, run.algorithm].filter(Boolean).join(" · ")} · ${count(run.agent_steps)} agent-steps in ${duration(run.seconds)}`,
     ),
+    run.reason ? h("p.facts", {}, `${run.state}: ${run.reason}`) : null,
+    run.headline ? h("p.facts", {}, h("b", {}, headline(run.headline))) : null,
   ];
+}
+
+function headline({ metric, value, low, high, step }) {
+  const interval = low === null ? "" : ` [${number(low)}, ${number(high)}]`;
+  return `${against(metric)}: ${number(value)}${interval} at step ${count(step)}`;
 }
 
 function findings({ findings, doctor }) {

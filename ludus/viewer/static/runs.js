@@ -62,7 +62,7 @@ function table(runs, ticked, compare) {
           ),
           h("td", {}, h("a", { href: address }, run.name)),
           h("td", {}, run.game),
-          h("td", {}, h(`span.state.${run.state}`, {}, run.state)),
+          h("td", {}, h(`span.state.${run.state}`, { title: run.reason }, run.state)),
           h("td", {}, verdict(run.verdict)),
           h(
             "td",

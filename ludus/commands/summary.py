@@ -1,0 +1,109 @@
+"""What train, resume and fork say when a run has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ludus.config import Config
+from ludus.training.dashboard import duration
+from ludus.training.measured import in_words, lower_is_better, measurements, newest
+
+MOST_FINDINGS = 3
+
+
+def report(run: Any, as_json: bool, full: bool) -> int:
+    """Prints it; the exit status: 1 where the doctor has stopped the run before its budget was spent."""
+    result = summary(run)
+    print(json.dumps(result) if as_json else text(run, result, full))
+    return int(result["verdict"] == "critical" and run.config().doctor.on_critical != "warn")
+
+
+def summary(run: Any) -> dict[str, Any]:
+    """What a run came to: how it ended, its headline, its last measurements, its best checkpoint, the doctor's findings."""
+    from ludus.doctor.finding import as_json
+    from ludus.training.watching import read_findings
+
+    lines = run.metrics()
+    last = lines[-1] if lines else {}
+    best = run.path / "best.json"
+    state, reason = run.state()
+    return {
+        "run": str(run.path),
+        "state": state,
+        "reason": reason,
+        "agent_steps": last.get("progress/agent_steps", 0),
+        "seconds": last.get("progress/seconds", 0.0),
+        "agent_steps_per_s": last.get("speed/agent_steps_per_s", 0.0),
+        "headline": newest(lines, run.config().checkpoint.best_metric),
+        "evaluation": {k: v for line in lines for k, v in line.items() if k.startswith("eval/")},
+        "best": json.loads(best.read_text()) if best.exists() else None,
+        **as_json(r.finding for r in read_findings(run) if r.gone is None),
+    }
+
+
+def text(run: Any, result: Mapping[str, Any], full: bool) -> str:
+    config, seconds = run.config(), result["seconds"]
+    rate = f" ({result['agent_steps'] / seconds:,.0f} per second)" if seconds else ""
+    lines = [f"{result['state']}: {result['agent_steps']:,} agent-steps in {duration(seconds)}{rate}"]
+    if result["reason"]:
+        lines[0] += f", {result['reason']}"
+    lines += _headline(run, result, config)
+    lines += _verdict(result, full)
+    if full:
+        lines += _table(result["evaluation"])
+    rows = {"report": f"{result['run']}/report.html", "look": f"ludus view {result['run']}", **_next(result, config)}
+    if not full:
+        rows["all"] = "--full prints everything that was measured"
+    lines += [f"{what:<8} {how}" for what, how in rows.items()]
+    return "\n".join(lines)
+
+
+def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
+    name, now, best = config.checkpoint.best_metric, result["headline"], result["best"]
+    if name is None:
+        return []
+    if now is None:
+        return [f"{in_words(name)}: not evaluated yet"]
+    interval = "" if now["low"] is None else f" [{now['low']:.3f}, {now['high']:.3f}]"
+    lower = ", lower is better" if lower_is_better(name, run.read_json("game.json")["layout"]) else ""
+    lines = [f"{in_words(name)}: {now['value']:.3f}{interval}, {config.eval.episodes} episodes{lower}"]
+    if best:
+        lines.append(f"best checkpoint: {best['value']:.3f} at step {best['step']:,}   {result['run']}@best")
+    return lines
+
+
+def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
+    """The doctor's word at the end: what is wrong, why, and what to do; the worst findings first."""
+    found = [f for f in result["findings"] if f["severity"] != "info"]
+    shown = found if full else found[:MOST_FINDINGS]
+    lines = [f"doctor: {result['verdict']}"]
+    for finding in shown:
+        lines.append(f"  {finding['severity']}: {finding['cause']} ({finding['check']})")
+        lines += [f"    {finding['evidence']}"] if full else []
+        lines.append(f"    fix: {finding['fix']}")
+    if len(found) > len(shown):
+        lines.append(f"  and {len(found) - len(shown)} more: ludus doctor run {result['run']}")
+    return lines
+
+
+def _table(evaluation: Mapping[str, float]) -> list[str]:
+    """Every measurement with its interval, the newest of each."""
+    lines = ["measured"]
+    for name in measurements(evaluation, [evaluation]):
+        low, high = evaluation.get(f"{name}_low"), evaluation.get(f"{name}_high")
+        interval = "" if low is None or high is None else f"   [{low:.3f}, {high:.3f}]"
+        lines.append(f"  {name.removeprefix('eval/'):<36} {evaluation[name]:>8.3f}{interval}")
+    return lines
+
+
+def _next(result: Mapping[str, Any], config: Config) -> dict[str, str]:
+    """How to measure it again, and how to go on."""
+    mark = "@best" if result["best"] else ""
+    against = (config.checkpoint.best_metric or "eval/self/").split("/")[1]
+    budget = ""
+    if result["state"] == "finished":
+        steps, seconds = config.train.total_agent_steps, config.train.total_seconds
+        budget = f" --train.total-agent-steps {2 * steps}" if steps else f" --train.total-seconds {2 * (seconds or 0):.0f}"
+    return {"measure": f"ludus eval {result['run']}{mark} --against {against}", "go on": f"ludus resume {result['run']}{budget}"}
