@@ -24,17 +24,16 @@ if TYPE_CHECKING:
 BUDGETS = ("train.total_agent_steps", "train.total_seconds")
 
 
-def train(
-    recipe: str | Config, *, run: str | Path | None = None, preset: str | None = None, quiet: bool = False, **changes: Any
-) -> Run:
-    """Trains a recipe (a name, or a Config) and returns its run.
+def train(recipe: Any, *, run: str | Path | None = None, preset: str | None = None, quiet: bool = False, **changes: Any) -> Run:
+    """Trains a recipe and returns its run: a name, a Config (or a function that returns one), or an env of another library (the
+    env, a class or a function that makes one).
 
     `changes` are config values by their last name where that is unique (`total_agent_steps=5_000_000`, `seed=3`), or by
     their dotted name in a dict: `train("pursuit", **{"learn.gamma": 0.995})`.
     """
-    from ludus.recipes import load_recipe
+    from ludus.recipes import recipe_of
 
-    base = load_recipe(recipe) if isinstance(recipe, str) else copy.deepcopy(recipe)
+    base = recipe_of(recipe)
     config = copy.deepcopy(base)
     if preset:
         apply_preset(config, preset)
@@ -149,8 +148,9 @@ def _after_doctor(trainer: Any, quiet: bool) -> Run:
     return fork(reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share)
 
 
-def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run:
-    """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood."""
+def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, **budgets: Any) -> Run:
+    """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood. `env`: what a run
+    was trained on that a program handed over and no other process finds by itself."""
     from ludus.training import checkpoint
     from ludus.training.dashboard import Dashboard
     from ludus.training.headline import headline
@@ -162,6 +162,10 @@ def resume(reference: str | Path, *, quiet: bool = False, **budgets: Any) -> Run
     run = Run(folder)
     data = run.read_json("config.json")
     config = unflatten(data["values"])
+    if env is not None:
+        from ludus.envs.handed_over import hand_over
+
+        hand_over(config.game, env)
     for name, value in budgets.items():
         full = _full_name(config, name)
         if full not in BUDGETS:
@@ -275,16 +279,24 @@ def fork(
 
 
 def load(reference: str | Path, role: str | None = None) -> Agent:
-    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act."""
-    from ludus.training.load import load_policies
+    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act.
 
-    policies, layout = load_policies(str(reference))
+    Of a run in an env of another library, it takes that env's observations and returns that env's actions (no env is made).
+    """
+    from ludus.training.load import external_layout, load_policies
+
+    external = external_layout(str(reference))
+    policies, layout = load_policies(str(reference), external)
     if role is None:
         role = next(iter(policies))
     if role not in policies:
         from ludus.errors import nearest
 
         raise LudusError(f"{reference} has no role '{role}': {nearest(role, policies)}")
+    if external is not None:
+        from ludus.envs.agent import ExternalAgent
+
+        return ExternalAgent(policies[role], layout, role, external.codec_of(role))
     return Agent(policies[role], layout, role)
 
 
@@ -297,6 +309,7 @@ def evaluate(
     seed: int | None = None,
     greedy: bool = False,
     silence: bool = False,
+    env: Any = None,
 ) -> dict[str, Any]:
     """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`.
 
@@ -306,6 +319,7 @@ def evaluate(
     bots, self/GOAL_better_than/BOT is the share of episodes in which the policy did better.
     `silence`: everything is played once more in the same worlds by policies that hear no messages (opponents still hear theirs):
     silenced/METRIC, and heard_minus_silenced/METRIC for what messages are worth.
+    `env`: as in `resume`.
     """
     from ludus.examine.interventions import silenced
     from ludus.intervals import difference
@@ -321,6 +335,10 @@ def evaluate(
     folder, _ = split_reference(str(reference))
     run = Run(folder)
     config = replace(run.config(), device="cpu")
+    if env is not None:
+        from ludus.envs.handed_over import hand_over
+
+        hand_over(config.game, env)
     policies, layout = load_policies(str(reference))
     if episodes < 1:
         raise LudusError(f"{episodes} episodes measure nothing: use at least 1")

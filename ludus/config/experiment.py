@@ -26,7 +26,7 @@ class Config:
     """One experiment."""
 
     game: str
-    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or a function that returns an env."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or an env or a function that makes one."""
     game_values: dict[str, Scalar] = field(default_factory=dict)
     """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
     envs: int = 1024
@@ -56,8 +56,8 @@ class Config:
         return {"learn.learning_rate": self.learn.learning_rate, **own}
 
     def __post_init__(self) -> None:
-        if callable(self.game):
-            from ludus.envs.guests import source_of
+        if not isinstance(self.game, str):
+            from ludus.envs.handed_over import source_of
 
             self.game = source_of(self.game)
 

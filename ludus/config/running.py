@@ -20,6 +20,8 @@ class TrainConfig:
     threads: int | None = None
     """CPU threads of simulator and network (default: 1 or all cores, whichever is faster, measured once per machine). A run is
     repeated bit for bit with the same seed and the same number of threads."""
+    check_bounds: bool = True
+    """Stop where an env of another library shows an observation outside of its space."""
     dtype: str | None = None
     """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
     compile: bool | None = None

@@ -8,7 +8,7 @@ keys and choices.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ from ludus.sim.layout import Seen
 
 MOST_ENTRIES = 2**16
 LEAST_SIDE = 8  # smaller boxes of bytes are no images
+ROUNDING = 1e-5  # of a limit (or of 1): an observation may be so far outside of its space
+MASKED_KEYS = {"observation", "action_mask"}  # of a Dict observation that carries its mask
+LARGEST = float(np.finfo(np.float32).max)  # infinity is above it
 MOST_CHANNELS = 4
 NO_LIMIT = 1e30  # some spaces name the largest number there is instead of infinity
 ALWAYS_ZERO = "always_zero"  # the only number of an agent that sees nothing but pictures
@@ -50,6 +53,7 @@ class Codec:
         self.seen: dict[str, Seen] = {}
         self.observation_names: list[str] = []
         self.unlimited: list[str] = []  # entries whose space declares no limits
+        self.limits: dict[int, tuple[float, float]] = {}  # of those entries that have some
         self.leaves = [self._leaf(path, leaf) for path, leaf in _leaves(observation)]
         self._flat = observation.shape if isinstance(observation, spaces.Box) and len(observation.shape) == 1 else None
         if not self.observation_names:
@@ -84,8 +88,9 @@ class Codec:
         names = [f"{name}{i}" if not path else f"{name}_{i}" for i in range(size)]
         self.observation_names += names
         if isinstance(space, spaces.Box):
-            free = ((np.abs(space.low) > NO_LIMIT) | (np.abs(space.high) > NO_LIMIT)).ravel()
-            self.unlimited += [n for n, is_free in zip(names, free, strict=True) if is_free]
+            limits = list(zip(space.low.ravel().astype(float), space.high.ravel().astype(float), strict=True))
+            self.unlimited += [n for n, pair in zip(names, limits, strict=True) if max(map(abs, pair)) > NO_LIMIT]
+            self.limits |= {i: pair for i, pair in enumerate(limits, first) if min(map(abs, pair)) <= NO_LIMIT}
         return Leaf(path, space, name, slice(first, first + size))
 
     def encode(self, observation: Any, out: np.ndarray, pictures: Mapping[str, np.ndarray]) -> None:
@@ -105,20 +110,41 @@ class Codec:
             if leaf.entries is not None:
                 out[leaf.entries] = np.asarray(value).reshape(-1)
             else:
-                for c, plane in enumerate(np.moveaxis(_image(np.asarray(value)), leaf.channels_at, 0)):
+                picture = np.asarray(value)
+                if picture.dtype != np.uint8 and (picture != picture.astype(np.uint8)).any():
+                    raise ValueError(f"its pixels are {picture.dtype} up to {picture.max():g}, not bytes from 0 to 255")
+                for c, plane in enumerate(np.moveaxis(_image(picture), leaf.channels_at, 0)):
                     pictures[f"{leaf.name}{c}"][:] = plane
 
-    def encode_mask(self, mask: Any, out: np.ndarray) -> None:
-        """An array, or one array for every choice. Raises ValueError for a wrong size or a choice without any option."""
+    def bounds(self, entries: int) -> tuple[np.ndarray, np.ndarray]:
+        """[entries]: how low and how high what is shown may be, rounding included. Without a limit, any number."""
+        low, high = np.full(entries, -LARGEST, np.float32), np.full(entries, LARGEST, np.float32)
+        for i, (least, most) in self.limits.items():
+            if abs(least) <= NO_LIMIT:
+                low[i] = least - ROUNDING * max(1.0, abs(least))
+            if abs(most) <= NO_LIMIT:
+                high[i] = most + ROUNDING * max(1.0, abs(most))
+        return low, high
+
+    def split(self, observation: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
+        """What is seen, and the mask that came with it (None: none did), in `info` or inside of a Dict observation."""
+        mask = info.get("action_mask") if self.masked else None
+        if self.masked and isinstance(observation, dict) and observation.keys() == MASKED_KEYS:
+            return observation["observation"], observation["action_mask"] if mask is None else mask
+        return observation, mask
+
+    def encode_mask(self, mask: Any, out: np.ndarray, over: bool = False) -> bool:
+        """Writes an array, or one array for every choice; returns whether there is anything to choose. Where there is nothing all
+        is shown as allowed, since whatever is chosen is ignored. Raises ValueError for a wrong size, and for a choice without
+        any option beside others, unless the agent's episode is `over`."""
         flat = np.concatenate([np.ravel(m) for m in mask]) if isinstance(mask, tuple | list) else np.ravel(mask)
         if flat.size != self.num_masked:
             raise ValueError(f"its action mask has {flat.size} entries, the action space {self.num_masked}")
-        at = len(self.binary)
-        for options in self.choices.values():
-            if not flat[at : at + len(options)].any():
-                raise ValueError("its action mask allows nothing")
-            at += len(options)
         out[:] = flat
+        empty = fill_empty(out, len(self.binary), [len(options) for options in self.choices.values()])
+        if empty and not over and empty < len(self.choices):
+            raise ValueError("its action mask allows nothing in one of its choices, but something in others")
+        return not empty
 
     # -- actions -------------------------------------------------------------------------------------------------------
 
@@ -179,6 +205,17 @@ class Codec:
             return (np.rint(value) if np.issubdtype(space.dtype, np.integer) else value).astype(space.dtype)
 
         return decode
+
+
+def fill_empty(mask: np.ndarray, at: int, choices: Sequence[int]) -> int:
+    """Allows everything in choices (so many options each, from `at` on) that allow nothing; returns how many there were."""
+    empty = 0
+    for options in choices:
+        if not mask[at : at + options].any():
+            mask[at : at + options] = True
+            empty += 1
+        at += options
+    return empty
 
 
 def _leaves(space: spaces.Space, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], spaces.Space]]:

@@ -19,6 +19,7 @@ from ludus.envs import pictures
 from ludus.envs.codec import Codec
 from ludus.envs.gate import Gate
 from ludus.envs.guests import Guests, can_film, gives_masks, invite, make_env, roles_of
+from ludus.envs.handed_over import HERE
 from ludus.envs.layout import ForeignLayout, codecs_of
 from ludus.envs.processes import Processes, Shapes, SharedArrays, memory_mb
 from ludus.envs.remote import RemoteHost
@@ -45,16 +46,18 @@ class ForeignBatch:
 
     `longest`: steps after which an episode is cut. A policy may play on for ever in an env that has no limit of its own.
     `filmed`: the first so many envs can be asked for pictures (`arrays["picture_wanted"]`), where they can draw themselves.
+    `check_bounds`: an observation outside of its space is an error.
     """
 
     def __init__(
         self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None,
-        longest: int | None = None, filmed: int = 0, **limits: float,
+        longest: int | None = None, filmed: int = 0, check_bounds: bool = True, **limits: float,
     ) -> None:  # fmt: skip
         if device != "cpu":
             raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
         self.source, self.num_envs, self.device, self.seed, self.longest = source, num_envs, device, seed, longest
         self.filmed, self.can_draw, self.seconds_per_step = min(filmed, num_envs), False, DEFAULT_STEP_SECONDS
+        self.check_bounds = check_bounds
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
         self.host: Guests | Processes | RemoteHost
@@ -75,6 +78,8 @@ class ForeignBatch:
         masked = gives_masks(self.source, env, int(self._seeds()[0]))
         codecs = codecs_of(env, masked)
         self.layout = ForeignLayout(self.source, roles_of(env), codecs)
+        if self.source.startswith(HERE):
+            workers = 0  # no other process has it
         if workers is None:
             if self.source not in _measured:
                 _measured[self.source] = step_seconds(self.source, self.layout, codecs, env)
@@ -87,10 +92,12 @@ class ForeignBatch:
             env.close()
             shared = SharedArrays(shapes)
             self.arrays = shared.arrays
-            self.host = Processes(self.source, self.num_envs, workers, masked, shapes, shared, **limits)
+            self.host = Processes(
+                self.source, self.num_envs, workers, masked, shapes, shared, check_bounds=self.check_bounds, **limits
+            )
         else:
             self.arrays = zeros(shapes)
-            self.host = Guests(self.source, 0, self.num_envs, codecs, self.arrays, env)
+            self.host = Guests(self.source, 0, self.num_envs, codecs, self.arrays, env, check_bounds=self.check_bounds)
 
     def _reach(self, address: str, limits: Mapping[str, float]) -> None:
         """Envs elsewhere."""
@@ -99,7 +106,7 @@ class ForeignBatch:
         self.filmed = 0
         self.layout = ForeignLayout(self.source, roles_by_name(hello.agents), [hello] * len(hello.agents))
         self.arrays = zeros(self.layout.shapes(self.num_envs))
-        self.host = RemoteHost(gate, self.num_envs, self.arrays, **limits)
+        self.host = RemoteHost(gate, self.num_envs, self.arrays, seed=self.seed, **limits)
 
     def _add_bookkeeping(self) -> None:
         envs, rows = self.num_envs, (self.num_envs, self.layout.num_agents)
@@ -124,7 +131,7 @@ class ForeignBatch:
         self._worker_cpu = 0.0
 
     def _seeds(self) -> np.ndarray:
-        return (self.seed * 1_000_003 + np.arange(self.num_envs)) % 2**31
+        return (self.seed * 1_000_003 % 2**31 + np.arange(self.num_envs)) % 2**31
 
     # -- stepping ------------------------------------------------------------------------------------------------------
 
@@ -134,6 +141,7 @@ class ForeignBatch:
         a["resetting"][...] = a["finished"]
         going = ~a["finished"][:, None]
         a["was_alive"][...] = a["alive"] & going
+        deciding = a["was_alive"] & ~a["idle"]
         for name in ("reward", "terminated", "truncated", "lost"):
             a[name][...] = 0
         if a["finished"].any():
@@ -145,7 +153,7 @@ class ForeignBatch:
             a["truncated"][late], a["alive"][late] = True, False
         a["seeds"][a["resetting"]] = -1  # later episodes go on with the env's own randomness
         was = a["was_alive"]
-        np.logical_and(was, ~a["lost"][:, None], out=a["valid"])
+        np.logical_and(deciding, ~a["lost"][:, None], out=a["valid"])
         np.logical_and(a["terminated"], was, out=a["agent_terminated"])
         np.logical_and(a["truncated"] & ~a["terminated"], was, out=a["agent_truncated"])
         a["episode_return"] += a["reward"] * was
@@ -211,7 +219,8 @@ class ForeignBatch:
         return resets / max(1, workers), waited, used
 
     def received(self) -> dict[str, Any]:
-        return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}}
+        """As a game's; and the spaces, so that a run's policy can act without an env."""
+        return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}, "spaces": self.layout.spaces}
 
     def check_received(self, varied: Mapping[str, Any] | None = None) -> None:
         """Nothing is handed to a foreign env, so nothing can be lost on the way."""
@@ -220,15 +229,24 @@ class ForeignBatch:
         return hashlib.sha256(json.dumps([self.source, self.layout.describe()]).encode()).hexdigest()[:16]
 
     def state(self) -> dict[str, np.ndarray]:
-        """Foreign envs cannot be saved: after a resume their episodes start anew."""
-        return {}
+        """What is shown now. The envs themselves cannot be saved: after a resume their episodes start again."""
+        shown = ("observation", "action_mask", *(f"seen_{name}" for name in self.layout.seen))
+        return {name: self.arrays[name].copy() for name in shown}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Episodes start anew, from another seed than the run's first ones."""
-        self.seed += 7_919
+        """Cuts the episodes that were open: what they showed last is shown again, as their final observation, and the next step
+        starts others. Call `restart` for their seed."""
+        for name, values in state.items():
+            self.arrays[name][...] = values
+        self.arrays["finished"][:] = True
+
+    def restart(self, seed: int) -> None:
+        """The next step starts an episode in every env, from this seed."""
+        self.seed = seed
         self.arrays["seeds"][...] = self._seeds()
         self.arrays["finished"][:] = True
-        self.step()
+        if isinstance(self.host, RemoteHost):
+            self.host.seed = seed
 
 
 def zeros(shapes: Shapes) -> dict[str, np.ndarray]:

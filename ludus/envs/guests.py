@@ -1,7 +1,8 @@
 """Envs of other libraries, one by one: how they are made, and how a step of each fills its row of the batch's arrays.
 
 A source is "gym:ID", "pettingzoo:MODULE" (its `parallel_env`) or "env:MODULE:FUNCTION" (a function of yours that returns a
-Gymnasium env or a PettingZoo parallel env). Nothing here needs torch: worker processes import it.
+Gymnasium env or a PettingZoo parallel env; `handed_over` has those that cannot be imported). Nothing here needs torch: worker
+processes import it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import numpy as np
 from gymnasium import spaces
 
 from ludus.envs import pictures
-from ludus.envs.codec import Codec
+from ludus.envs.codec import LARGEST, MASKED_KEYS, Codec
+from ludus.envs.faults import told
+from ludus.envs.handed_over import HERE, maker_of
 from ludus.envs.roles import roles_by_name
 from ludus.errors import LudusError
 from ludus.games import import_object
@@ -33,15 +36,19 @@ def make_env(source: str, film: bool = False) -> Any:
             return _gym_env(name, options)
         if kind == "pettingzoo":
             return _parallel_env(name, options)
-        function: Any = import_object(name, "env")
+        function = _function_of(source)
         made = function(**(options if _takes_render_mode(function) else {}))
     except LudusError:
         raise
     except Exception as error:
-        raise LudusError(f"{source} cannot be made: {type(error).__name__}: {error}") from error
+        raise LudusError(f"{source} cannot be made: {type(error).__name__}: {told(error)}") from error
     if not hasattr(made, "possible_agents") and not isinstance(made, gymnasium.Env):
         raise LudusError(f"{source} returned a {type(made).__name__}, not a Gymnasium env or a PettingZoo parallel env")
     return made
+
+
+def _function_of(source: str) -> Any:
+    return maker_of(source) if source.startswith(HERE) else import_object(source.removeprefix("env:"), "env")
 
 
 def _gym_env(name: str, options: dict[str, Any]) -> Any:
@@ -56,7 +63,7 @@ def _gym_env(name: str, options: dict[str, Any]) -> Any:
 
 def can_film(source: str, env: Any) -> bool:
     """Can `make_env` make one of these that draws itself? `env` is one that was made without."""
-    if source.startswith("env:") and not _takes_render_mode(import_object(source.removeprefix("env:"), "env")):
+    if source.startswith("env:") and not _takes_render_mode(_function_of(source)):
         return getattr(env, "render_mode", None) == pictures.MODE
     return pictures.draws(env)
 
@@ -83,16 +90,6 @@ def _parallel_env(name: str, options: dict[str, Any]) -> Any:
     return module.parallel_env(**options)
 
 
-def source_of(function: Any) -> str:
-    """ "env:MODULE:FUNCTION" of a function that makes an env: a run keeps the name, to find it again."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<nameless>")
-    if module in (None, "__main__") or "<" in name:
-        raise LudusError(
-            f"the env function {name} of {module} cannot be found again by name: put it at the top of a module that can be imported"
-        )
-    return f"env:{module}:{name}"
-
-
 def roles_of(env: Any) -> dict[str, list[str]]:
     """Agents by role. Where agents named role_0, role_1, … see or act differently, each kind is a role, named as its first one."""
     if not hasattr(env, "possible_agents"):
@@ -117,14 +114,18 @@ def agents_of(env: Any) -> list[str]:
 
 def spaces_of(env: Any, agent: str) -> tuple[spaces.Space, spaces.Space]:
     """What an agent sees and does. A mask inside a Dict observation is no part of what it sees."""
-    if not hasattr(env, "possible_agents"):
-        return env.observation_space, env.action_space
-    seen = env.observation_space(agent)
-    return (seen["observation"] if _has_mask(seen) else seen), env.action_space(agent)
+    seen, does = _spaces(env, agent)
+    return (seen["observation"] if _has_mask(seen) else seen), does
+
+
+def _spaces(env: Any, agent: str) -> tuple[Any, spaces.Space]:
+    if hasattr(env, "possible_agents"):
+        return env.observation_space(agent), env.action_space(agent)
+    return env.observation_space, env.action_space
 
 
 def _has_mask(space: spaces.Space) -> bool:
-    return isinstance(space, spaces.Dict) and set(space.spaces) == {"observation", "action_mask"}
+    return isinstance(space, spaces.Dict) and space.spaces.keys() == MASKED_KEYS
 
 
 def gives_masks(source: str, env: Any, seed: int) -> list[bool]:
@@ -132,10 +133,9 @@ def gives_masks(source: str, env: Any, seed: int) -> list[bool]:
     try:
         _, info = env.reset(seed=seed)
     except Exception as error:
-        raise LudusError(f"env 0 of {source} raised {type(error).__name__} in reset: {error}") from error
-    if not hasattr(env, "possible_agents"):
-        return ["action_mask" in info]
-    return [_has_mask(env.observation_space(name)) or "action_mask" in info.get(name, {}) for name in agents_of(env)]
+        raise LudusError(f"env 0 of {source} raised {type(error).__name__} in reset: {told(error)}") from error
+    infos = info if hasattr(env, "possible_agents") else {"agent": info}
+    return [_has_mask(_spaces(env, name)[0]) or "action_mask" in infos.get(name, {}) for name in agents_of(env)]
 
 
 class Guest:
@@ -149,6 +149,7 @@ class Guest:
         self.shown = [self.row["observation"][a] for a in range(len(codecs))]
         self.allowed = [self.row["action_mask"][a, : codec.num_masked] for a, codec in enumerate(codecs)]
         self.pictures = [{name: self.row[f"seen_{name}"][a] for name in codec.seen} for a, codec in enumerate(codecs)]
+        self.steps = 0  # of the episode
         self._check_spaces()
 
     def advance(self, resetting: bool) -> None:
@@ -158,21 +159,33 @@ class Guest:
                 begin = time.perf_counter()
                 seed = int(self.arrays["seeds"][self.number])
                 self.reset(seed if seed >= 0 else None)
+                self.steps = 0
                 self.arrays["reset_seconds"][self.number] += time.perf_counter() - begin
             else:
+                self.steps += 1
                 self.step()
+            self._refuse_standstill()
         except LudusError:
             raise
         except Exception as error:
-            where = "reset" if resetting else f"step {self.next_step()}"
-            raise LudusError(f"env {self.number} of {self.source} raised {type(error).__name__} in {where}: {error}") from error
-
-    def next_step(self) -> int:
-        return int(self.row["episode_length"].max()) + 1
+            where = "reset" if resetting else f"step {self.steps}"
+            raise LudusError(
+                f"env {self.number} of {self.source} raised {type(error).__name__} in {where}: {told(error)}"
+            ) from error
 
     def wrong(self, cause: str) -> LudusError:
-        where = "the reset" if self.arrays["resetting"][self.number] else f"step {self.next_step()}"
+        where = "the reset" if self.arrays["resetting"][self.number] else f"step {self.steps}"
         return LudusError(f"env {self.number} of {self.source}, {where}: {cause}")
+
+    def _refuse_standstill(self) -> None:
+        """Of those that play on, somebody must be able to do something."""
+        alive = self.row["alive"]
+        if alive.any() and self.row["idle"][alive].all():
+            who = ", ".join(name for name, plays in zip(agents_of(self.env), alive, strict=True) if plays)
+            raise self.wrong(
+                f"the action mask of {who} allows nothing, and the episode goes on: allow something, or end the episode "
+                f"(terminated or truncated) in the step before"
+            )
 
     def _check_spaces(self) -> None:
         for agent, codec in zip(agents_of(self.env), self.codecs, strict=True):
@@ -184,15 +197,22 @@ class Guest:
                         f"env {self.number} of {self.source} has the {kind} space {mine}, env 0 has {first}: all must be the same"
                     )
 
-    def observe(self, agent: int, observation: Any, info: Any) -> None:
+    def observe(self, agent: int, observation: Any, info: Any, over: bool = False) -> None:
+        """What an agent sees and may do. It need not be allowed anything where its episode is `over`, or where others play:
+        then it is idle."""
         codec = self.codecs[agent]
-        mask = info.get("action_mask") if codec.masked else None
-        if codec.masked and mask is None and isinstance(observation, dict) and "action_mask" in observation:
-            observation, mask = observation["observation"], observation["action_mask"]
+        observation, mask = codec.split(observation, info)
         try:
             codec.encode(observation, self.shown[agent], self.pictures[agent])
-            if mask is not None:
-                codec.encode_mask(mask, self.allowed[agent])
+            if codec.masked:
+                if mask is None and not over:
+                    raise self.wrong("no action mask came, and one did with the first observation: give one with each")
+                if mask is None:
+                    self.allowed[agent][:] = True
+                    something = True
+                else:
+                    something = codec.encode_mask(mask, self.allowed[agent], over)
+                self.row["idle"][agent] = not (something or over)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise self.wrong(f"the observation does not match its space {codec.observation_space}: {error}") from None
 
@@ -222,7 +242,7 @@ class GymGuest(Guest):
 
     def step(self) -> None:
         observation, reward, terminated, truncated, info = self.env.step(self.action(0))
-        self.observe(0, observation, info)
+        self.observe(0, observation, info, over=terminated or truncated)
         row = self.row
         row["reward"][0] = reward
         if terminated or truncated:
@@ -254,9 +274,10 @@ class ParallelGuest(Guest):
             name = self.names[i]
             if name not in rewards or name not in observations:
                 raise self.wrong(f"agent {name} acted and got no {'reward' if name not in rewards else 'observation'}")
-            self.observe(i, observations[name], infos.get(name, {}))
+            over = bool(terminated[name] or truncated[name])
+            self.observe(i, observations[name], infos.get(name, {}), over)
             row["reward"][i], row["terminated"][i], row["truncated"][i] = rewards[name], terminated[name], truncated[name]
-            row["alive"][i] = not (terminated[name] or truncated[name])
+            row["alive"][i] = not over
         self._refuse_change([self.names[i] for i in acting if row["alive"][i]], self.env.agents)
 
     def _refuse_change(self, expected: list[str], agents: list[str]) -> None:
@@ -285,8 +306,9 @@ class Guests:
     """Envs `first` to `last`, one after the other in this process."""
 
     def __init__(
-        self, source: str, first: int, last: int, codecs: list[Codec], arrays: dict[str, np.ndarray], env: Any = None
-    ) -> None:
+        self, source: str, first: int, last: int, codecs: list[Codec], arrays: dict[str, np.ndarray], env: Any = None,
+        *, check_bounds: bool = True,
+    ) -> None:  # fmt: skip
         made = [env] if env is not None else []
         self.guests: list[Guest] = []
         filmed = len(arrays.get("picture", ()))
@@ -299,6 +321,11 @@ class Guests:
         for unused in made:
             unused.close()
         self.arrays, self.part = arrays, slice(first, last)
+        entries = arrays["observation"].shape[-1]
+        bounds = [codec.bounds(entries) for codec in codecs]
+        self.low, self.high = (np.stack([pair[i] for pair in bounds]) for i in (0, 1))
+        if not check_bounds:
+            self.low[...], self.high[...] = -LARGEST, LARGEST
         self.filmed = [guest for guest in self.guests if guest.number < filmed]
 
     def step(self) -> None:
@@ -309,16 +336,28 @@ class Guests:
         for guest in self.filmed:
             if self.arrays["picture_wanted"][guest.number]:
                 pictures.photograph(guest.env, guest.number, self.arrays)
-        self._refuse_nan()
+        self._refuse_values()
 
-    def _refuse_nan(self) -> None:
-        """One look at all rows: NaN and infinity stop here, with the env they came from."""
-        for name in ("reward", "observation"):
-            values = self.arrays[name][self.part]
-            if not np.isfinite(values).all():
-                at = np.argwhere(~np.isfinite(values))[0]
-                guest = self.guests[at[0]]
-                raise guest.wrong(f"the {name} {'' if name == 'reward' else f'entry {at[-1]} '}is {values[tuple(at)]}")
+    def _refuse_values(self) -> None:
+        """One look at all rows: NaN, infinity and what is out of bounds stop here, with the env they came from."""
+        reward, shown = self.arrays["reward"][self.part], self.arrays["observation"][self.part]
+        if not np.isfinite(reward).all():
+            env, agent = np.argwhere(~np.isfinite(reward))[0]
+            raise self.guests[env].wrong(f"the reward is {reward[env, agent]}")
+        inside = (shown >= self.low) & (shown <= self.high)  # neither NaN nor infinity is
+        if inside.all():
+            return
+        env, agent, entry = np.argwhere(~inside)[0]
+        guest, value = self.guests[env], shown[env, agent, entry]
+        codec = guest.codecs[agent]
+        text = f"the observation entry {codec.observation_names[entry]} is {value:g}"
+        if np.isfinite(value):
+            low, high = codec.limits[entry]
+            text += (
+                f", but its space says {low:g} to {high:g}: widen the space or clip the value, or use --train.check-bounds False "
+                f"to train on it as it is"
+            )
+        raise guest.wrong(text)
 
     def close(self) -> None:
         for guest in self.guests:

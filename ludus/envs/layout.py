@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ludus.envs import pictures
+from ludus.envs import pictures, spaces
 from ludus.envs.codec import Codec
 from ludus.envs.guests import agents_of, spaces_of
 from ludus.envs.wire import Hello
@@ -70,11 +70,19 @@ class ForeignLayout:
         self.choices = max((a.choices for a in self.actions.values()), key=len)
         self.num_agents = len(agents)
         self.sizes = {"num_masked": max(codec.num_masked for codec in codecs), "agents": self.num_agents}
+        self.codecs = {s.role: codecs[s.start] for s in self.seats}
+        self.spaces = spaces.describe(roles, codecs)
         self.terms: list[str] = ["reward"]
         self.goals: list[str] = []
 
     def actions_of(self, role: str) -> RoleActions:
         return self.actions[role]
+
+    def codec_of(self, role: str) -> Codec:
+        """Of envs in this machine's Python; those elsewhere have none."""
+        codec = self.codecs[role]
+        assert isinstance(codec, Codec)
+        return codec
 
     def observation_of(self, role: str) -> list[str]:
         """The entries that are a role's own: those after them are always zero."""
@@ -108,6 +116,7 @@ class ForeignLayout:
             "reward": ("float32", rows),
             "controller": ("int16", rows),
             "alive": ("bool", rows),
+            "idle": ("bool", rows),  # its mask allows nothing while others play: it takes no decision in the next step
             "terminated": ("bool", rows),
             "truncated": ("bool", rows),
             "episode_length": ("int32", rows),

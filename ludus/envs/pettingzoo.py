@@ -17,7 +17,8 @@ def make(game: str, *, preset: str | None = None, box_action: bool = False, **va
 
 
 class LudusParallelEnv(ParallelEnv):
-    """Agents that die leave `agents`; the others play on until the game is over."""
+    """Agents that die leave `agents`; the others play on until the game is over. An agent's last info holds the game's goal
+    metrics, as goal_NAME."""
 
     def __init__(self, game: str, *, preset: str | None = None, box_action: bool = False, **values: float) -> None:
         self.batch = make_batch(game, 1, preset, values)
@@ -64,7 +65,10 @@ class LudusParallelEnv(ParallelEnv):
 
         rewards, ended, cut = of("reward", float), of("agent_terminated", bool), of("agent_truncated", bool)
         self.agents = [name for name in acted if not (ended[name] or cut[name])]
-        return self._observations(acted), rewards, ended, cut, self._infos(acted)
+        infos = self._infos(acted)
+        for name in set(acted) - set(self.agents):
+            infos[name] |= {goal: float(value) for goal, value in self.port.goals((0, self.number[name])).items()}
+        return self._observations(acted), rewards, ended, cut, infos
 
     def _observations(self, names: list[str]) -> dict[str, Any]:
         return {name: self.port.observation((0, self.number[name])) for name in names}

@@ -58,13 +58,15 @@ def _aligned(size: int) -> int:
 class Worker:
     """A process with envs `first` to `last`."""
 
-    def __init__(self, source: str, first: int, last: int, masked: list[bool], shapes: Shapes, descriptor: int) -> None:
+    def __init__(
+        self, source: str, first: int, last: int, masked: list[bool], shapes: Shapes, descriptor: int, check_bounds: bool
+    ) -> None:
         self.source, self.first, self.last = source, first, last
         orders, self.orders = os.pipe()
         self.answers, answers = os.pipe()
         task = dict(
             source=source, first=first, last=last, masked=masked, shapes=shapes, memory=descriptor, orders=orders,
-            answers=answers, path=sys.path,
+            answers=answers, path=sys.path, check_bounds=check_bounds,
         )  # fmt: skip
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ludus.envs.processes", json.dumps(task)],
@@ -104,14 +106,14 @@ class Processes:
 
     def __init__(
         self, source: str, num_envs: int, workers: int, masked: list[bool], shapes: Shapes, shared: SharedArrays,
-        *, start_seconds: float = START_SECONDS, step_seconds: float = STEP_SECONDS,
+        *, check_bounds: bool = True, start_seconds: float = START_SECONDS, step_seconds: float = STEP_SECONDS,
     ) -> None:  # fmt: skip
         self.source, self.arrays, self.step_seconds = source, shared.arrays, step_seconds
         ends = [num_envs * (k + 1) // workers for k in range(workers)]
         self.workers: list[Worker] = []
         try:
             for first, last in zip([0, *ends], ends, strict=False):
-                self.workers.append(Worker(source, first, last, masked, shapes, shared.descriptor))
+                self.workers.append(Worker(source, first, last, masked, shapes, shared.descriptor, check_bounds))
             self._await(start_seconds, "start")
             _running.add(self)
         except BaseException:
@@ -173,7 +175,9 @@ def main(text: str) -> None:
     try:
         env = make_env(task["source"])
         codecs = codecs_of(env, task["masked"])
-        guests = Guests(task["source"], task["first"], task["last"], codecs, shared.arrays, env)
+        guests = Guests(
+            task["source"], task["first"], task["last"], codecs, shared.arrays, env, check_bounds=task["check_bounds"]
+        )
         answer(DONE)
         while os.read(task["orders"], 1):
             guests.step()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ludus.envs.codec import fill_empty
 from ludus.envs.gate import Client, Gate
 from ludus.envs.wire import Fault, Hello, memory_mb, read_result, write
 from ludus.errors import LudusError
@@ -34,10 +35,10 @@ class RemoteHost:
     """Steps the rows of a batch through a gate. Stands in for `Guests`."""
 
     def __init__(
-        self, gate: Gate, num_envs: int, arrays: dict[str, np.ndarray], *, answer_seconds: float = ANSWER_SECONDS,
-        absent_seconds: float = ABSENT_SECONDS,
+        self, gate: Gate, num_envs: int, arrays: dict[str, np.ndarray], *, seed: int = 0,
+        answer_seconds: float = ANSWER_SECONDS, absent_seconds: float = ABSENT_SECONDS,
     ) -> None:  # fmt: skip
-        self.gate, self.arrays = gate, arrays
+        self.gate, self.arrays, self.seed = gate, arrays, seed
         self.answer_seconds, self.absent_seconds = answer_seconds, absent_seconds
         self.loans: list[Loan | None] = [None] * num_envs
         self.missed_since = [time.monotonic()] * num_envs
@@ -130,7 +131,7 @@ class RemoteHost:
             for agent in np.flatnonzero(a["controller"][row] == RANDOM):
                 self._act_at_random(row, int(agent), hello)
             reset[env] = bool(a["resetting"][row])
-            seed[env] = max(0, int(a["seeds"][row])) or (self.number * 7_919 + row) % 2**31
+            seed[env] = max(0, int(a["seeds"][row])) or (self.seed * 1_000_003 + self.number * 7_919 + row) % 2**31
             for name, values in actions.items():
                 values[env] = a[name][row].tolist()
         return write("step", step=self.number, reset=reset, seed=seed, **actions)
@@ -157,6 +158,7 @@ class RemoteHost:
             if message is None:
                 raise Fault(client.cause)
             result = read_result(message, client.hello, self.number)
+            self._fill_masks(result, client.hello, rows)
             client.memory_mb = memory_mb(message)
         except Fault as fault:
             client.dismiss(str(fault))
@@ -167,9 +169,29 @@ class RemoteHost:
             self._write(row, {name: values[env] for name, values in result.items()})
         return True
 
+    def _fill_masks(self, result: dict[str, np.ndarray], hello: Hello, rows: dict[int, int]) -> None:
+        """Where a mask allows nothing, everything is shown as allowed: who plays on is idle then, and somebody else must not be."""
+        result["idle"] = np.zeros(result["reward"].shape, bool)
+        if not (hello.masked and hello.options):
+            return
+        sizes = [len(options) for _, options in hello.options]
+        for env, row in rows.items():
+            over = (result["terminated"][env] != 0) | (result["truncated"][env] != 0)
+            plays = (self.arrays["alive"][row] & ~over) | self.arrays["resetting"][row]
+            for agent, mask in enumerate(result["mask"][env]):
+                empty = fill_empty(mask, len(hello.binary), sizes)
+                if plays[agent] and 0 < empty < len(sizes):
+                    raise Fault(
+                        f"the mask of {hello.agents[agent]} allows nothing in one of its choices, but something in others"
+                    )
+                result["idle"][env, agent] = empty and plays[agent]
+            if plays.any() and result["idle"][env][plays].all():
+                who = ", ".join(np.array(hello.agents)[plays])
+                raise Fault(f"the mask of {who} allows nothing, and the episode goes on")
+
     def _write(self, row: int, result: dict[str, np.ndarray]) -> None:
         a = self.arrays
-        a["observation"][row] = result["observation"]
+        a["observation"][row], a["idle"][row] = result["observation"], result["idle"]
         if "mask" in result:
             a["action_mask"][row] = result["mask"] != 0
         if a["resetting"][row]:

@@ -137,18 +137,7 @@ def read_result(message: Any, hello: Hello, step: int) -> dict[str, np.ndarray]:
     shapes = {"observation": (*rows, len(hello.observation)), "reward": rows, "terminated": rows, "truncated": rows}
     if hello.masked:
         shapes["mask"] = (*rows, hello.num_masked)
-    result = {name: _array(data, name, shape) for name, shape in shapes.items()}
-    if hello.masked:
-        _refuse_empty(result["mask"], hello)
-    return result
-
-
-def _refuse_empty(mask: np.ndarray, hello: Hello) -> None:
-    at = len(hello.binary_names)
-    for name, options in hello.options:
-        if not mask[..., at : at + len(options)].any(-1).all():
-            raise Fault(f"the mask allows no option of the choice '{name}'")
-        at += len(options)
+    return {name: _array(data, name, shape) for name, shape in shapes.items()}
 
 
 def _array(data: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -68,6 +68,10 @@ class Algorithm(Protocol):
     def carried(self) -> dict[str, Tensor]:
         """What the next iteration needs of the last one, as the tensors that hold it."""
 
+    def cut_episodes(self) -> None:
+        """After a resume in envs that could not be saved: all episodes are cut where they stood, and the next row shows their
+        final observations."""
+
 
 class Learner:
     """What algorithms share: roles, frozen opponents, and parts of an iteration that are graphs on CUDA."""
@@ -84,6 +88,9 @@ class Learner:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
         memories = [t for opponent in self.opponents for t in (opponent.state, *opponent.frames.kept.values())]
         return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
+
+    def cut_episodes(self) -> None:
+        """The next row is a reset row, which ends what is remembered: nothing else is kept of the open episodes."""
 
     def run(self, name: str, function: Callable[[], None]) -> None:
         """Runs a part of the iteration; on CUDA as a graph."""

@@ -225,6 +225,10 @@ class Rainbow(Learner):
     def carried(self) -> dict[str, Tensor]:
         return {f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()}
 
+    def cut_episodes(self) -> None:
+        for role in self.roles.values():
+            role.replay.cut()
+
     def evidence(self, name: str) -> Evidence:
         """Some rows of the last step, and the observations and rewards of the last rollout."""
         role = self.roles[name]

@@ -178,6 +178,15 @@ class Replay:
             flat = into.view(-1)
             flat.index_copy_(0, leaf, flat[leaf] + value.to(into.dtype))
 
+    def cut(self) -> None:
+        """The last decisions are truncated, where they did not end anyway: the next row must show what they led to."""
+        last = (self.head - 1).expand(self.rows)
+        decided = torch.where(self.decided_at >= 0, self.decided_at, last)
+        for time in (last, decided):
+            leaf, end = self._leaf(time, self.every_row), self.end.view(-1)
+            end.index_copy_(0, leaf, torch.where(end[leaf] == GOES_ON, TRUNCATED, end[leaf]).to(end.dtype))
+        self.decided_at.fill_(-1)
+
     def admit(self, steps: int) -> None:
         """After `steps` rows were added: transitions that became whole may be drawn, those that are overwritten no more."""
         if self.tree is None:

@@ -184,7 +184,7 @@ class QPolicy(nn.Module):
         q = self.allowed(network.expectation(features), mask)
         best = nn.functional.one_hot(q.argmax(-1), q.shape[-1]).float()
         possible = (q > FORBIDDEN).float()
-        share = (1 - self.play_epsilon) * best + self.play_epsilon * possible / possible.sum(-1, keepdim=True)
+        share = (1 - self.play_epsilon) * best + self.play_epsilon * possible / possible.sum(-1, keepdim=True).clamp(min=1.0)
         distribution = Distribution(self.space, share.clamp(min=IMPOSSIBLE).log(), None, mask)
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 

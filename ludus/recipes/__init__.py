@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 from ludus.config import Config
 from ludus.errors import LudusError, nearest
@@ -52,6 +55,23 @@ def load_recipe(name: str) -> Config:
     if rest:
         return _call(name)
     raise LudusError(f"unknown recipe '{name}': {nearest(name, [*RECIPES, *REGISTRY])} (your own: module:function)")
+
+
+def recipe_of(given: Any) -> Config:
+    """A Config from a recipe's name, a function that returns a Config, or an env or what makes one; a copy of a Config."""
+    if isinstance(given, str):
+        return load_recipe(given)
+    if isinstance(given, FunctionType):
+        with contextlib.suppress(Exception):  # what is wrong with an env function is said when its envs are made
+            made = given()
+            if isinstance(made, Config):
+                return copy.deepcopy(made)
+            made.close()
+    if isinstance(given, Config):
+        return copy.deepcopy(given)
+    from ludus.envs.handed_over import source_of
+
+    return gym(source_of(given))
 
 
 def _call(path: str) -> Config:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,27 +12,49 @@ from ludus.learn.algorithm import make_policy
 from ludus.policies.policy import Policy
 from ludus.training import checkpoint
 from ludus.training.run import Run, split_reference
-from ludus.training.sources import layout_of
+from ludus.training.sources import is_foreign, layout_of
+
+if TYPE_CHECKING:
+    from ludus.envs.layout import ForeignLayout
 
 
-def load_policies(reference: str) -> tuple[dict[str, Policy], dict[str, Any]]:
-    """Every role's policy on the CPU, and the layout they act in (with the step they are from)."""
+def load_policies(reference: str, layout: Any = None) -> tuple[dict[str, Policy], dict[str, Any]]:
+    """Every role's policy on the CPU, and the layout they act in (with the step they are from): by default the game's as it is now."""
     folder, mark = split_reference(reference)
     run = Run(folder)
     step = checkpoint.find(run, mark)
     manifest = checkpoint.read_manifest(run, step)
     tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
-    policies, layout = make_policies(run, tensors, manifest["layout"], f"{folder}@{step}")
-    return policies, {**layout, "step": step}
+    policies, described = make_policies(run, tensors, manifest["layout"], f"{folder}@{step}", layout)
+    return policies, {**described, "step": step}
+
+
+def external_layout(reference: str) -> ForeignLayout | None:
+    """The layout of a run in envs of another library, from its folder, or from an env where the run is older than that; None for
+    games, and for envs elsewhere."""
+    run = Run(split_reference(reference)[0])
+    config = run.config()
+    if not is_foreign(config.game) or config.game.startswith("remote:"):
+        return None
+    described = run.read_json("game.json").get("spaces")
+    if described is None:
+        layout: ForeignLayout = layout_of(config)[0]
+        return layout
+    from ludus.envs.layout import ForeignLayout
+    from ludus.envs.spaces import codecs_of
+
+    codecs = codecs_of(described)
+    roles = {role: kept["agents"] for role, kept in described.items()}
+    return ForeignLayout(config.game, roles, [codecs[role] for role, agents in roles.items() for _ in agents])
 
 
 def make_policies(
-    run: Run, tensors: Mapping[str, torch.Tensor], saved_layout: Mapping[str, Any], where: str
+    run: Run, tensors: Mapping[str, torch.Tensor], saved_layout: Mapping[str, Any], where: str, layout: Any = None
 ) -> tuple[dict[str, Policy], dict[str, Any]]:
     """Networks as the run's config has them, with these weights (role/name); and the layout they act in."""
     config = run.config()
     config.device = "cpu"
-    layout, _ = layout_of(config)
+    layout = layout or layout_of(config)[0]
     policies = {}
     for seats in layout.seats:
         policy = make_policy(layout, config, seats.role)

@@ -32,7 +32,7 @@ from ludus.training.game_values import evaluated_values, game_metrics
 from ludus.training.measured import as_good, lower_is_better
 from ludus.training.metrics import Window, device_clock
 from ludus.training.run import Run, versions, write_atomically
-from ludus.training.sources import make_batch, scheduled
+from ludus.training.sources import is_foreign, make_batch, scheduled
 from ludus.training.watching import RunDoctor
 from ludus.training.weights import load_all, load_carried, load_tensors, tensors_of
 
@@ -415,6 +415,9 @@ class Trainer:
         self.batch.load_state(checkpoint.as_arrays(saved, current))
         if saved:
             load_carried(self.algorithm, state)
+        if is_foreign(self.config.game):  # those envs cannot be saved: their episodes end here, and others start
+            self.batch.restart(stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs"))
+            self.algorithm.cut_episodes()
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
         if self.tasks is not None:

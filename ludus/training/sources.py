@@ -45,7 +45,10 @@ def make_batch(
             num_envs = max(1, min(num_envs, gate.num_envs()))  # evaluation plays with the envs that are there
         longest = LONGEST_EVALUATED if held_out else None
         film = FILMED if filmed else 0
-        return ForeignBatch(config.game, num_envs, seed=seed, device=config.device, longest=longest, filmed=film)
+        return ForeignBatch(
+            config.game, num_envs, seed=seed, device=config.device, longest=longest, filmed=film,
+            check_bounds=config.train.check_bounds,
+        )  # fmt: skip
     from ludus.sim import Batch
 
     game, preset = find_game(config.game)

@@ -71,6 +71,13 @@ class ShowsNan(Counter):
         return np.array([np.inf if self.time == 4 else 0.0], np.float32)
 
 
+class Outside(Counter):
+    """Just within its limits, rounded; then a little outside."""
+
+    def look(self):
+        return np.array([{2: 100.0001, 3: 101}.get(self.time, -1e-9)], np.float64)
+
+
 class Grows(Counter):
     def look(self):
         return np.zeros(1 + (self.time == 2), np.float32)
@@ -258,5 +265,105 @@ class Blindfold(Noisy):
 class Huge(Noisy):
     """Shows the time in units that no normaliser follows."""
 
+    observation_space = spaces.Box(0, 1e8, (1,), np.float32)
+
     def look(self):
         return 1e6 * np.array([self.time], np.float32)
+
+
+class Board(Counter):
+    """Three squares to take, one a step; only free ones may be taken, and none is free at the end. The first is worth 1.
+
+    `cut`: it ends truncated.
+    """
+
+    observation_space = spaces.Box(0, 1, (3,), np.float32)
+    action_space = spaces.Discrete(3)
+    cut = False
+
+    def reset(self, *, seed=None, options=None):
+        self.free = np.ones(3, np.int8)
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        assert self.free[action], "a taken square was taken"
+        self.free[action] = 0
+        over = not self.free.any()
+        return self.look(), float(action == 0), over and not self.cut, over and self.cut, self.info()
+
+    def look(self):
+        return self.free.astype(np.float32)
+
+    def info(self):
+        return {"action_mask": self.free.copy()}
+
+
+class CutBoard(Board):
+    cut = True
+
+
+class Stuck(Board):
+    """Goes on when nothing is free."""
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, False, False, info
+
+
+class Forgetful(Board):
+    """Gives a mask at first, and none later."""
+
+    def info(self):
+        return {"action_mask": self.free.copy()} if self.free.all() else {}
+
+
+class DictBoard(Board):
+    """Its mask is part of the observation."""
+
+    observation_space = spaces.Dict({"observation": Board.observation_space, "action_mask": spaces.MultiBinary(3)})
+
+    def look(self):
+        return {"observation": self.free.astype(np.float32), "action_mask": self.free.copy()}
+
+    def info(self):
+        return {}
+
+
+class Turns(ParallelEnv):
+    """Two agents on one board of four squares; who is not to move may do nothing, and what it does is ignored."""
+
+    metadata = {"name": "turns"}  # noqa: RUF012
+    possible_agents = ["player_0", "player_1"]  # noqa: RUF012
+
+    def observation_space(self, agent):
+        return spaces.Dict({"observation": spaces.Box(0, 1, (4,), np.float32), "action_mask": spaces.MultiBinary(4)})
+
+    def action_space(self, agent):
+        return spaces.Discrete(4)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.mover, self.free = list(self.possible_agents), 0, np.ones(4, np.int8)
+        return self.look(), {name: {} for name in self.agents}
+
+    def look(self):
+        free, none = self.free.copy(), np.zeros(4, np.int8)
+        masks = [free if i == self.mover else none for i in range(2)]
+        return {
+            name: {"observation": self.free.astype(np.float32), "action_mask": mask}
+            for name, mask in zip(self.possible_agents, masks, strict=True)
+        }
+
+    def step(self, actions):
+        chosen = actions[self.possible_agents[self.mover]]
+        assert self.free[chosen], "a taken square was taken"
+        self.free[chosen], self.mover = 0, 1 - self.mover
+        over = not self.free.any()
+        names, self.agents = self.agents, [] if over else self.agents
+        return (
+            self.look(), dict.fromkeys(names, 0.5), dict.fromkeys(names, over), dict.fromkeys(names, False),
+            {name: {} for name in names},
+        )  # fmt: skip
+
+
+class Torque(Counter):
+    action_space = spaces.Box(-2, 6, (1,), np.float32)

@@ -9,12 +9,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from ludus.config import Config
 from ludus.envs.foreign import ForeignBatch, choose_workers
-from ludus.envs.guests import make_env, source_of
+from ludus.envs.guests import make_env
 from ludus.errors import LudusError
 from ludus.sim.episode import RANDOM
-from tests.envs import odd
 
 ODD = "env:tests.envs.odd:"
 
@@ -126,9 +124,20 @@ def test_agents_of_pettingzoo_have_roles_and_may_die():
     ("name", "workers", "message"),
     [
         ("Raises", 0, r"env 0 of env:tests.envs.odd:Raises raised ZeroDivisionError in step 7: the ball left the field"),
+        (
+            "Raises",
+            1,
+            r"the ball left the field\n.*odd.py:\d+ in step: .*self.pay\(\).*\n.*odd.py:\d+ in pay: raise ZeroDivisionError",
+        ),
         ("Raises", 2, r"raised ZeroDivisionError in step 7: the ball left the field"),
         ("PaysNan", 0, r"env 0 of .*PaysNan, step 3: the reward is nan"),
-        ("ShowsNan", 2, r"env \d of .*ShowsNan, step 4: the observation entry 0 is inf"),
+        ("ShowsNan", 2, r"env \d of .*ShowsNan, step 4: the observation entry o0 is inf"),
+        (
+            "Outside",
+            0,
+            r"env 0 of .*Outside, step 3: the observation entry o0 is 101, but its space says 0 to 100: widen .*--train.",
+        ),
+        ("Outside", 2, r"env \d of .*Outside, step 3: the observation entry o0 is 101, but its space says 0 to 100"),
         ("Grows", 0, r"env 0 of .*, step 2: the observation does not match its space .*\(2,\) instead of \(1,\)"),
         ("Crashes", 2, r"the process of env \d .*\(step 5 of its episode\) ended with status 3 in its step"),
         ("Newcomer", 0, r"env 0 of .*, step 3: its agents changed: runner_0 came in"),
@@ -171,12 +180,6 @@ def test_what_cannot_work_is_refused_at_once():
         ForeignBatch(ODD + "unequal", 4, workers=0)
     with pytest.raises(LudusError, match="use --device cpu"):
         ForeignBatch("gym:CartPole-v1", 1, device="cuda")
-    with pytest.raises(LudusError, match="cannot be found again by name"):
-        Config(game=lambda: odd.counter())
-
-
-def test_a_function_can_be_the_game_of_a_recipe():
-    assert Config(game=odd.counter).game == source_of(odd.Noisy).replace("Noisy", "counter") == ODD + "counter"
 
 
 def test_slow_envs_get_workers_and_fast_ones_do_not(monkeypatch):
