@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import traceback
-from importlib.util import find_spec
+from types import ModuleType
+
+import gymnasium
+import pettingzoo
+
+import ludus
 
 MOST_FRAMES = 4
 
 
-def _folder(package: str) -> str:
-    found = find_spec(package)
-    return os.path.dirname(found.origin or "") + os.sep if found is not None else ""
+def _folder(package: ModuleType) -> str:
+    return os.path.dirname(str(package.__file__)) + os.sep
 
 
-OURS = _folder("ludus")
-WRAPPERS = tuple(filter(None, (OURS, *map(_folder, ("gymnasium", "pettingzoo")), "<frozen")))
+OURS = (_folder(ludus), _folder(importlib), "<frozen")
+WRAPPERS = (_folder(gymnasium), _folder(pettingzoo))
 
 
 def told(error: BaseException) -> str:
-    """The kind of error and what it says, then a line for each frame outside of Ludus and of the libraries that wrap envs (where
-    there is none, outside of Ludus): the innermost last."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((OURS, "<frozen"))]
-    mine = [f for f in frames if not f.filename.startswith(WRAPPERS)] or frames
+    """What an error says, then a line for each frame outside of Ludus and of the libraries that wrap envs, the innermost last;
+    where there is none, the innermost of those libraries, unless it is one that misses a package."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
+    mine = [f for f in frames if not f.filename.startswith(WRAPPERS)]
+    if not mine and "not installed" not in str(error).lower():
+        mine = frames[-1:]
     lines = [f"\n  {f.filename}:{f.lineno} in {f.name}: {f.line}" for f in mine[-MOST_FRAMES:]]
     return f"{error}{''.join(lines)}"

@@ -193,3 +193,13 @@ def test_a_trained_run_plays_the_others(tmp_path):
     assert np.allclose(single.batch["continuous"][0, 1:, 0], -0.995, atol=0.01)
     with pytest.raises(LudusError, match="differ in their observation"):
         LudusEnv("pursuit", opponent=str(run.path), runners=2)
+
+
+def test_the_last_info_of_a_parallel_agent_has_the_goals():
+    env = make("pursuit", max_steps=10)
+    _, infos = env.reset(seed=0)
+    while env.agents:
+        assert not any("goal_catch_rate" in info for info in infos.values())
+        playing = env.agents
+        _, _, _, _, infos = env.step({name: env.action_space(name).sample() for name in playing})
+    assert all(0 <= infos[name]["goal_catch_rate"] <= 1 for name in playing)
