@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from ludus.commands import parse
+from ludus.errors import RuleError
 from ludus.games import REGISTRY, load_game
 from ludus.sim.game import Game
 from ludus.sim.layout import Layout
@@ -59,7 +60,7 @@ def check(game: Game) -> int:
             continue
         try:
             one(game, "cuda" if one is check_cuda else "cpu")
-        except (AssertionError, IndexError) as error:
+        except (AssertionError, IndexError, RuleError) as error:
             failed += 1
             print(f"FAILED  {name}: {error}\n        {meaning}")
         else:

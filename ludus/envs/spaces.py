@@ -43,7 +43,7 @@ def to_json(space: Any) -> dict[str, Any]:
     if isinstance(space, spaces.MultiDiscrete):
         return {"multi_discrete": space.nvec.tolist(), "start": space.start.tolist(), "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiBinary):
-        return {"multi_binary": int(space.n) if np.ndim(space.n) == 0 else list(space.shape)}
+        return {"multi_binary": space.shape[0] if np.ndim(space.n) == 0 else list(space.shape)}
     if isinstance(space, spaces.Tuple):
         return {"tuple": [to_json(part) for part in space.spaces]}
     if isinstance(space, spaces.Dict) and all(isinstance(key, str | int) for key in space.spaces):

@@ -181,7 +181,8 @@ class Replay:
     def cut(self) -> None:
         """The last decisions are truncated, where they did not end anyway: the next row must show what they led to."""
         last = (self.head - 1).expand(self.rows)
-        decided = torch.where(self.decided_at >= 0, self.decided_at, last)
+        there = (self.decided_at >= 0) & (self.decided_at > self.head - self.length)
+        decided = torch.where(there, self.decided_at, last)
         for time in (last, decided):
             leaf, end = self._leaf(time, self.every_row), self.end.view(-1)
             end.index_copy_(0, leaf, torch.where(end[leaf] == GOES_ON, TRUNCATED, end[leaf]).to(end.dtype))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from ludus.sim.game import Game, Settings
 from ludus.sim.interpret import FORWARD, interpreter
 from ludus.sim.layout import LINEUPS, STATISTICS, Layout
 from ludus.sim.link import fingerprint
-from ludus.sim.program import assemble, assemble_setup, controllers
+from ludus.sim.program import Program, assemble, assemble_setup, controllers
+from ludus.sim.watched import watched
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +36,7 @@ class Batch:
     seed, first_env: an env's randomness depends on the seed and its number, so a batch split in two gives the same games.
     stagger: the first episode of each env is cut (truncated) at a random length, so that envs are out of step from then on.
     jit=False: everything runs as plain Python, for a debugger (also LUDUS_JIT=0).
-    checked: compiled with bounds checks and a choice of lane order; slow, for tests.
+    checked: every index is checked, compiled (with a choice of lane order) or not; slow, for tests.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Batch:
             self._fill("first_length", self._staggered(seed, first_env))
         self.set_params({**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}})
         if game.setup:
-            self._set_up()
+            self._set_up(checked)
         self._step = self._make_step(checked, lane_order)
         self.reset()
 
@@ -108,18 +109,22 @@ class Batch:
         self._fill("episode", np.full(self.num_envs, -1))
         self.reset()
 
-    def _set_up(self) -> None:
+    def _set_up(self, checked: bool) -> None:
         """Fills the shared fields, on the CPU whatever the device: it happens once."""
         for name in ("float_params", "int_params"):
             self.arrays[name][...] = self.arrays[f"{name}_next"]
         program = assemble_setup(self.game)
         first = {n: self.numpy(n) if f.shared else self.numpy(n)[:1].copy() for n, f in self.layout.arrays.items()}
-        if self.jit:
+        values = {**self.layout.sizes, **first, **self._named_views(first)}
+        if self.jit or (checked and os.environ.get("LUDUS_JIT", "1") != "0"):  # filling banks of maps uncompiled takes minutes
             from ludus.sim import compile as compiler
 
-            compiler.compile_cpu(self.layout, program, first, 1, 1, False, FORWARD)()
+            run = compiler.compile_cpu(self.layout, program, first, 1, 1, checked, FORWARD)
+            if checked:
+                run = self._located(run, program, FORWARD, first, values, 1)
+            run()
         else:
-            interpreter(program)(0, 1, {**self.layout.sizes, **first, **self._named_views(first)})
+            interpreter(program)(0, 1, watched(self.game.name, values) if checked else values)
         for name, field in self.layout.arrays.items():
             if field.shared and name in self.game.state:
                 self._fill(name, first[name])
@@ -131,12 +136,33 @@ class Batch:
             if self.device == "cuda":
                 raise LudusError("device cuda cannot run with the JIT off: use device cpu")
             run = interpreter(program, lane_order)
+            if checked:
+                values = watched(self.game.name, values)
             return lambda: run(0, self.num_envs, values)
         from ludus.sim import compile as compiler
 
         if self.device == "cuda":
             return compiler.compile_cuda(program, self.layout.sizes, values, self.num_envs)
-        return compiler.compile_cpu(self.layout, program, self.arrays, self.num_envs, self.threads, checked, lane_order)
+        step = compiler.compile_cpu(self.layout, program, self.arrays, self.num_envs, self.threads, checked, lane_order)
+        return self._located(step, program, lane_order, self.arrays, values, self.num_envs) if checked else step
+
+    def _located(
+        self, run: Callable[[], None], program: Program, lane_order: int, arrays: Mapping[str, np.ndarray],
+        values: Mapping[str, Any], num_envs: int,
+    ) -> Callable[[], None]:  # fmt: skip
+        """`run`, where compiled code that finds an index out of range, and cannot say which, is run again uncompiled."""
+
+        def located() -> None:
+            before = {name: array.copy() for name, array in arrays.items()}
+            try:
+                run()
+            except IndexError:
+                for name, array in before.items():
+                    arrays[name][...] = array
+                interpreter(program, lane_order)(0, num_envs, watched(self.game.name, values))
+                raise
+
+        return located
 
     # -- arrays --------------------------------------------------------------------------------------------------------
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import cgutils
-from numba.core.errors import NumbaError
+from numba.core import cgutils, ir
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.extending import intrinsic
 
 from ludus.errors import LudusError, RuleError
 from ludus.sim.driver_cache import forget, load_driver, prune
+from ludus.sim.explain import explain
 from ludus.sim.interpret import lane_at
 from ludus.sim.interrupts import interruptible
 from ludus.sim.layout import Layout, number
@@ -189,11 +190,10 @@ def _announced(program: Program, target: str, folder: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         forget(folder)
-        if not isinstance(error, NumbaError):
+        if not isinstance(error, NumbaError | UnsupportedBytecodeError):
             raise
-        raise RuleError(
-            f"the rules of {program.game} cannot be compiled; run with LUDUS_JIT=0 to debug them in Python.\n{error}"
-        ) from None
+        rules = sorted(reachable(list(_function_names(program).values())), key=lambda f: (f.__module__, f.__name__))
+        raise RuleError(explain(program.game, rules, str(error))) from None
     print(f"ludus: compiled {program.game} for {target} in {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     marker.touch()
     prune()
@@ -247,7 +247,7 @@ def compile_cpu(
         module.run.compile(serial)
         if threads > 1:
             module.run_parallel.compile((integer, integer, integer, integers, integers))
-        _refuse_doubles(program, linker)
+        _check_types(program, linker)
     if threads == 1:
         return lambda: module.run(0, num_envs, order, num_envs, sizes, addresses)
 
@@ -261,10 +261,16 @@ def compile_cpu(
     return run
 
 
-def _refuse_doubles(program: Program, linker: Linker) -> None:
-    """Rules compute in float32. Mixing in an integer makes numba take double precision: say where."""
+def _check_types(program: Program, linker: Linker) -> None:
+    """Rules compute in float32: mixing in an integer makes numba take double precision. And what is stored in a field of whole
+    numbers must be one: numba would cut off the fraction in silence."""
     for function in (linker.link(f) for f in reachable(list(_function_names(program).values()))):
         for result in function.overloads.values():
+            found = find_truncation(result)
+            if found:
+                raise RuleError(
+                    f"{program.game}: {found}: its fraction would be lost; declare the field as f32, or write int32(…) to cut it off"
+                )
             found = find_double(result)
             if found:
                 raise RuleError(
@@ -272,17 +278,37 @@ def _refuse_doubles(program: Program, linker: Linker) -> None:
                 )
 
 
-def find_double(result: Any) -> str | None:
-    """Where a freshly compiled function computes in double precision, or None."""
+def _statements(result: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """The statements of a freshly compiled function, each with the types of all variables."""
     annotation = result.type_annotation
     if not hasattr(annotation, "typemap"):  # loaded from the cache: it was looked at when it was compiled
-        return None
+        return
     for block in annotation.blocks.values() if hasattr(annotation, "blocks") else annotation.func_ir.blocks.values():
         for statement in block.body:
-            target = getattr(statement, "target", None)
-            kind = annotation.typemap.get(getattr(target, "name", None))
-            if kind == numba.types.float64:
-                return f"in {result.fndesc.qualname} ({statement.loc.filename}:{statement.loc.line})"
+            yield statement, annotation.typemap
+
+
+def find_double(result: Any) -> str | None:
+    """Where a freshly compiled function computes in double precision, or None."""
+    for statement, types_ in _statements(result):
+        if types_.get(getattr(getattr(statement, "target", None), "name", None)) == numba.types.float64:  # type: ignore[arg-type]
+            return f"in {result.fndesc.qualname} ({statement.loc.filename}:{statement.loc.line})"
+    return None
+
+
+def find_truncation(result: Any) -> str | None:
+    """Where a freshly compiled function stores a float in an array of whole numbers, or None."""
+    for statement, types_ in _statements(result):
+        if not isinstance(statement, ir.SetItem | ir.StaticSetItem):
+            continue
+        array, value = types_[statement.target.name], types_[statement.value.name]
+        whole = isinstance(array, numba.types.Array) and isinstance(array.dtype, numba.types.Integer | numba.types.Boolean)
+        if whole and isinstance(value, numba.types.Float):
+            field = statement.target.name.partition(".")[0]
+            return (
+                f"{result.fndesc.qualname} stores a float in '{field}', which is {array.dtype} "
+                f"({statement.loc.filename}:{statement.loc.line})"
+            )
     return None
 
 

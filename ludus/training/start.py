@@ -44,6 +44,7 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     check_names(config)
     config.checkpoint.best_metric = headline(config)
     check_held_out(config)
+    check_rules(config)
     if config.device == "cuda":
         check_memory(config)
     if config.train.threads is None:
@@ -137,6 +138,17 @@ def check_held_out(config: Config) -> None:
             raise LudusError(
                 f"game.{name}={chosen:.0f} is held out for evaluation, like everything from {limit:,} on: train below {limit:,}"
             )
+
+
+def check_rules(config: Config) -> None:
+    """A game of the user's own plays some steps with every index checked. Those of Ludus have tests for it."""
+    if is_foreign(config.game):
+        return
+    game, preset = find_game(config.game)
+    if any(not phase.function.__module__.startswith("ludus.") for phase in (*game.step, *game.reset, *game.setup)):
+        from ludus.sim.conformance import try_rules
+
+        try_rules(game, values_at(config, 0.0), preset)
 
 
 def create(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from ludus.games import load_game
 from ludus.sim import Binary, Choice, Game, Goal, Param, Role, Term, f32, float32, i32, phase
 
@@ -182,3 +184,56 @@ TABLED = variant(
     step=[*COUNTER.step, look_up],
     reset=[*COUNTER.reset, look_up],
 )
+
+
+@phase(lanes="agents", writes="total")
+def stores_a_fraction(env, agent, step, total):
+    total[env, agent] = 0.5 * float32(step[env])
+
+
+def halved(value):
+    return max(value, 0.5 * value)
+
+
+@phase(lanes="agents", writes=("x", "total"))
+def adds_a_fraction(env, agent, x, total):
+    total[env, agent] += halved(x[env, agent])
+    x[env, agent] = 0.0
+
+
+@phase(lanes="agents", writes="x")
+def clips(env, agent, x, total):
+    x[env, agent] = np.clip(float32(total[env, agent]), 0.0, 1.0)
+
+
+def lists(value):
+    near = []
+    near.append(value)
+    return near[0]
+
+
+@phase(lanes="agents", writes="x")
+def calls_one_that_lists(env, agent, x):
+    x[env, agent] = lists(x[env, agent])
+
+
+@phase(lanes="agents", writes="x")
+def calls_with_too_much(env, agent, x):
+    x[env, agent] = halved(x[env, agent], 1.0)
+
+
+@phase(lanes="agents", writes="observation")
+def shows_too_much(env, agent, step, observation):
+    if step[env] == 4:
+        observation[env, agent, 2] = 1.0
+
+
+@phase(lanes="agents", writes="x")
+def sets_it_sometimes(env, agent, step, x):
+    if step[env] < 3:
+        y = 1.0
+    x[env, agent] = y
+
+
+SHOWS_TOO_MUCH = with_phase(shows_too_much)
+SETS_SOMETIMES = with_phase(sets_it_sometimes)

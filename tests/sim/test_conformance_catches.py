@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ludus.errors import RuleError
 from ludus.sim import Batch, Term, check, conformance, phase
 from tests.sim.games import COUNTER, PURSUIT
 
@@ -31,8 +32,10 @@ def outside(env, agent, agents, total):
 
 def test_an_index_outside_its_array(monkeypatch):
     game = planted(monkeypatch, COUNTER, step=[outside, *COUNTER.step])
-    with pytest.raises(IndexError):
-        conformance.check_lane_order(game, "cpu")
+    with pytest.raises(
+        RuleError, match=r"counter: outside reads total\[0, 3\] \(.*catches.py:\d+\): index 3 is out of range, .* 2 entries"
+    ):
+        conformance.check_lane_order(game, "cpu")  # compiled, with the place found by running the step again
 
 
 @phase(lanes="agents", writes=("alive",))
