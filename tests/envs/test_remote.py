@@ -21,6 +21,7 @@ from websockets.sync.client import connect
 
 from ludus.envs.foreign import ForeignBatch
 from ludus.envs.gate import Gate
+from ludus.envs.remote import RemoteHost
 from ludus.envs.wire import Fault, read_hello, read_result
 from ludus.errors import LudusError
 
@@ -264,3 +265,22 @@ def test_any_change_of_a_result_is_sound_or_a_fault(changes):
         assert str(fault)
     else:
         assert all(np.isfinite(array).all() for array in arrays.values()) and arrays["observation"].shape == (2, 1, 2)
+
+
+def test_masks_that_allow_nothing():
+    """At an end, and for who waits while others act; an env in which nobody can act is a fault."""
+    hello = read_hello(json.dumps({**HELLO, "envs": 1, "agents": ["player_0", "player_1"], "masks": True}))
+    arrays = {"alive": np.ones((1, 2), bool), "resetting": np.zeros(1, bool)}
+    host = RemoteHost(None, 1, arrays)
+
+    def filled(masks, over=(0, 0)):
+        ends = np.array([over], float)
+        result = {"mask": np.array([masks], float), "reward": ends, "terminated": ends, "truncated": 0 * ends}
+        host._fill_masks(result, hello, {0: 0})
+        return result["mask"][0].tolist(), result["idle"][0].tolist()
+
+    assert filled([[0, 1], [0, 0]]) == ([[0, 1], [1, 1]], [False, True])
+    assert filled([[0, 0], [0, 0]], over=(1, 1)) == ([[1, 1], [1, 1]], [False, False])
+    for masks, over in (([[0, 0], [0, 0]], (0, 0)), ([[0, 0], [1, 1]], (0, 1))):
+        with pytest.raises(Fault, match=r"the mask of player_0.* allows nothing, and the episode goes on"):
+            filled(masks, over)
