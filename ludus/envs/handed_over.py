@@ -29,7 +29,7 @@ def source_of(given: Any) -> str:
         raise LudusError(
             f"a {type(given).__name__} is nothing to train on: use a recipe's name, a Config, an env, or a function that makes one"
         )
-    named = type(given) if _is_env(given) else given
+    named = type(getattr(given, "unwrapped", given)) if _is_env(given) else given
     module, name = getattr(named, "__module__", "__main__"), getattr(named, "__qualname__", type(named).__name__)
     if named is given and module != "__main__" and getattr(sys.modules.get(module), name, None) is given:
         return f"env:{module}:{name}"
@@ -58,11 +58,10 @@ def hand_over(source: str, given: Any) -> None:
 
 def maker_of(source: str) -> Callable[..., Any]:
     """What makes the envs of a source that begins with `HERE`."""
-    name = source.removeprefix(HERE)
     if source not in _known:
         raise LudusError(
-            f"the env {name} was handed over by a program, and this one does not have it: hand it over again, "
-            f"ludus.resume(RUN, env={name}) in Python, or put it into a module and train on module:{name}"
+            f"the env {source.removeprefix(HERE)} was handed over by a program, and this one does not have it: hand it over again, in "
+            f"Python with ludus.resume(RUN, env=…), or write a function that makes it in a module, and train on module:function"
         )
     given = _known[source]
 
