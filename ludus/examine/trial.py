@@ -26,7 +26,7 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
         batch.set_controller(seats.role, "random")
     random = _play(batch, EPISODES, seconds * 0.7)
     for seats in batch.layout.seats:
-        batch.set_controller(seats.role, "policy")  # nobody acts: zeros, keys up, the first option
+        batch.set_controller(seats.role, "policy")  # nobody acts: zeros, keys up, the first option that is allowed
     for name in ("continuous", "binary", "choices"):
         batch[name][...] = 0
     still = _play(batch, STILL_EPISODES, seconds * 0.3)
@@ -82,6 +82,16 @@ def _spaces(trial: Trial, names: Sequence[str], low: np.ndarray, high: np.ndarra
     return Spaces(trial.role, tuple(names), low[: len(names)], high[: len(names)], (), trial.normalised, (), (), 0)
 
 
+def _choose_first(batch: Any) -> None:
+    """The first option that its mask allows, for whoever does not play at random."""
+    for seats in batch.layout.seats:
+        actions = batch.layout.actions_of(seats.role)
+        for i, (options, at) in enumerate(zip(actions.choices.values(), actions.choice_mask_at, strict=True)):
+            if at >= 0:
+                allowed = batch["action_mask"][:, seats.agents, at : at + len(options)]
+                batch["choices"][:, seats.agents, i] = allowed.argmax(-1)
+
+
 def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
     """Whole episodes from a fresh start, the same number from every env where time allows."""
     count = batch.layout.num_agents
@@ -95,6 +105,7 @@ def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
     batch.step()
     begin, made = time.perf_counter(), 0
     while (rounds < each).any() and time.perf_counter() - begin < seconds:
+        _choose_first(batch)
         batch.step()
         valid = batch["valid"]
         paid += ((batch["reward"] != 0) & valid).sum(0)

@@ -80,3 +80,9 @@ def test_a_real_env_is_tried_out():
 def test_the_known_trap_of_the_mountain_car():
     """Every step costs the same until the goal is reached, which random play does not do in 200 steps."""
     assert audit_recipe("gym:MountainCar-v0")[0].check == "no_signal"
+
+
+@pytest.mark.parametrize("name", ["Board", "Turns"])
+def test_doing_nothing_is_allowed(name):
+    """The first option that a mask allows: these envs assert that it was."""
+    audit_foreign(Config(game=f"env:tests.envs.odd:{name}"), seconds=0.2)

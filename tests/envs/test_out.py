@@ -198,8 +198,10 @@ def test_a_trained_run_plays_the_others(tmp_path):
 def test_the_last_info_of_a_parallel_agent_has_the_goals():
     env = make("pursuit", max_steps=10)
     _, infos = env.reset(seed=0)
+    assert not any(infos.values())
     while env.agents:
-        assert not any("goal_catch_rate" in info for info in infos.values())
         playing = env.agents
         _, _, _, _, infos = env.step({name: env.action_space(name).sample() for name in playing})
+        for name in playing:  # the caught leave earlier
+            assert ("goal_catch_rate" in infos[name]) == (name not in env.agents)
     assert all(0 <= infos[name]["goal_catch_rate"] <= 1 for name in playing)
