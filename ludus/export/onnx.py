@@ -106,7 +106,7 @@ class Exported(nn.Module):
             pressed = torch.sigmoid(d.key_logits[0])
             out.append(pressed if d.key_mask is None else pressed * d.key_mask[0])
         out += [log_probs[0].exp() for log_probs in d.choice_log_probs]
-        out.append(self.policy.real_value(output.value[0]))
+        out.append(self.policy.expected_reward(output.value[0]))
         return tuple(out) + ((output.state,) if self.policy.state_size else ())
 
     def example(self, num_masked: int, rows: int = 2) -> tuple[Tensor, ...]:

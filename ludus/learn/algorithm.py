@@ -120,4 +120,4 @@ def make_policy(layout: Any, config: Config, role: str) -> Any:
         from ludus.policies.q_policy import QPolicy
 
         return QPolicy(layout.observation, space, config.policy, config.rainbow, layout.seen)
-    return Policy(layout.observation, space, config.policy, layout.seen)
+    return Policy(layout.observation, space, config.policy, layout.seen, config.learn.for_role(role).reward_scale)

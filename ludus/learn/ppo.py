@@ -184,12 +184,12 @@ class PPO(Learner):
             r.later.copy_(later * role.rows + torch.arange(role.rows, device=later.device))
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valued)
-        mean = masked_mean(r.advantage, r.valid)
+        mean, scale = masked_mean(r.advantage, r.valid), role.config.reward_scale  # metrics are in units of the game's reward
         overview = {
             "explained_variance": explained_variance(r.value[:steps], r.target, r.valid),
-            "advantage_std": masked_mean((r.advantage - mean).square(), r.valid).sqrt(),
-            "value_mean": masked_mean(r.value[:steps], r.valid),
-            "return_mean": masked_mean(r.target, r.valid),
+            "advantage_std": masked_mean((r.advantage - mean).square(), r.valid).sqrt() / scale,
+            "value_mean": masked_mean(r.value[:steps], r.valid) / scale,
+            "return_mean": masked_mean(r.target, r.valid) / scale,
             "invalid_share": 1.0 - r.valid.float().mean(),
             "valid_rows": r.valid.sum().float(),
         }

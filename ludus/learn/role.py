@@ -43,7 +43,8 @@ class Role:
         self.space = action_space(layout.actions_of(name), config.policy.state_dependent_std)
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy = Policy(layout.observation, self.space, config.policy, layout.seen).to(config.device)
+        scale = self.config.reward_scale
+        self.policy = Policy(layout.observation, self.space, config.policy, layout.seen, scale).to(config.device)
         self.predictor: nn.Linear | None = None
         if self.config.auxiliary:
             self.predictor = nn.Linear(self.policy.actor.outputs, len(layout.observation)).to(config.device)

@@ -64,9 +64,9 @@ class Player:
         return output.state, self._chosen(output)
 
     def thought(self) -> dict[str, np.ndarray]:
-        """What it thought in its last decision: `value` [rows], and `chances` [rows, entries]: a mean per number, then a chance
-        per key and per option."""
-        found, value = self.output.distribution, self.policy.real_value(self.output.value)
+        """What it thought in its last decision: `value` [rows] in units of the game's reward, and `chances` [rows, entries]: a mean
+        per number, then a chance per key and per option."""
+        found, value = self.output.distribution, self.policy.expected_reward(self.output.value)
         parts = [torch.tanh(found.mean), torch.sigmoid(found.key_logits), *(p.exp() for p in found.choice_log_probs)]
         return {"value": value[0].numpy(), "chances": torch.cat(parts, -1)[0].numpy()}
 

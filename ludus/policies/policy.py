@@ -1,6 +1,7 @@
 """The policy of a role: observation → encoder → memory → action distribution and value.
 
-Axes: obs_lrf [steps, rows, entries], or padded with zeros to `inputs`; a state is [rows, state_size]; values are in real units (reward scaled as trained).
+Axes: obs_lrf [steps, rows, entries], or padded with zeros to `inputs`; a state is [rows, state_size]; values are in units of scaled
+reward, as the algorithm learns them; `expected_reward` gives them in the game's own.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Trunk(nn.Module):
 
 class Output(NamedTuple):
     distribution: Distribution
-    value: Tensor  # [steps, rows], normalised: use Policy.real_value for units of reward
+    value: Tensor  # [steps, rows], as the network has it: `expected_reward` gives it in units of the game's reward
     state: Tensor  # [rows, state_size] after the last step
     features: Tensor  # [steps, rows, trunk outputs]
     vector: Tensor | None = None  # [steps, rows, vector]: the strategy vector, where there is an encoder
@@ -87,10 +88,12 @@ class Policy(nn.Module):
     history_entries: Tensor
 
     def __init__(
-        self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig, seen: Mapping[str, Part] | None = None
-    ) -> None:
+        self, entries: Sequence[str], space: ActionSpace, config: PolicyConfig, seen: Mapping[str, Part] | None = None,
+        reward_scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """`reward_scale`: what rewards are multiplied by before values are learned from them."""
         super().__init__()
-        self.space = space
+        self.space, self.reward_scale = space, reward_scale
         history = history_of(entries, config.strategy)
         self.seen: dict[str, Part] = {**(seen or {}), **history}
         kept = history[HISTORY].entries if history else ()
@@ -172,7 +175,12 @@ class Policy(nn.Module):
         return {**seen, HISTORY: torch.cat([values, history[..., -1:]], -1)}
 
     def real_value(self, value: Tensor) -> Tensor:
+        """In units of scaled reward."""
         return value * self.value_norm.std + self.value_norm.mean
+
+    def expected_reward(self, value: Tensor) -> Tensor:
+        """The same in units of the game's reward: what anybody but the algorithm wants to know."""
+        return self.real_value(value) / self.reward_scale
 
     def normal_value(self, value: Tensor) -> Tensor:
         return (value - self.value_norm.mean) / self.value_norm.std

@@ -188,8 +188,8 @@ class QPolicy(nn.Module):
         distribution = Distribution(self.space, share.clamp(min=IMPOSSIBLE).log(), None, mask)
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 
-    def real_value(self, value: Tensor) -> Tensor:
-        """As it is: what `forward` tells is in units of reward already."""
+    def expected_reward(self, value: Tensor) -> Tensor:
+        """As it is: what `forward` gives is in units of the game's reward already."""
         return value
 
     @torch.no_grad()

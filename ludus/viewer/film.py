@@ -12,7 +12,7 @@ from ludus.sim import Batch
 from ludus.viewer.pack import pack
 from ludus.viewer.shows import Show
 
-COMMON = ("alive", "reward", "terms", "episode_return", "outcome", "continuous", "binary", "choices")
+COMMON = ("step", "alive", "reward", "terms", "term_totals", "episode_return", "outcome", "continuous", "binary", "choices")
 MOST_BYTES = 256 * 2**20  # of a film in memory: far more than an episode needs
 
 

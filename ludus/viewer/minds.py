@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import torch
 
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
+from ludus.policies.strategy import Strategy, watched
 
 
 class Mind(Player):
@@ -17,14 +18,16 @@ class Mind(Player):
 
     def __init__(self, policy: Any, batch: Any, agents: slice, **options: Any) -> None:
         super().__init__(policy, batch, agents, **options)
-        self.attention: np.ndarray | None = None
-        strategy = policy.strategy if isinstance(policy, Policy) else None
-        if strategy is not None:
-            strategy.register_forward_hook(self._attend)
+        self.attention: np.ndarray | None = None  # [agents, steps of the history]
 
-    def _attend(self, module: Any, inputs: tuple[torch.Tensor, ...], _: Any) -> None:
-        with torch.no_grad():
-            self.attention = module.recognise(inputs[0]).attention[0].numpy()
+    def act(self) -> None:
+        encoder = self.policy.strategy if isinstance(self.policy, Policy) else None
+        with watched(encoder, self._keep) if encoder is not None else nullcontext():
+            super().act()
+
+    def _keep(self, strategy: Strategy) -> Strategy:
+        self.attention = strategy.attention[0].numpy()
+        return strategy
 
 
 class Minds:

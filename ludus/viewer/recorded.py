@@ -27,8 +27,10 @@ class RecordedFilm:
         tensors = self.recording.tensors
         steps = {name: at_frames(tensors[name]) for name in (*ACTIONS, "reward")}
         steps |= {name: tensors[name] for name in ("alive", "observation", "value", "chances") if name in tensors}
+        steps["step"] = np.arange(len(self), dtype=np.int32)
         steps["terms"] = steps["reward"][..., None]
         steps["episode_return"] = np.cumsum(steps["reward"], 0, dtype=np.float32)
+        steps["term_totals"] = steps["episode_return"][..., None]
         arrays = {f"step/{name}": values for name, values in steps.items()}
         arrays |= {f"static/{n}": tensors[n] for n in ("pictures", "picture_end", "picture_step") if "pictures" in tensors}
         return pack({**plain(self.header), "frames": len(self)}, arrays)

@@ -68,6 +68,7 @@ def test_the_file_agrees_with_the_policy(tmp_path, game, settings):
     from ludus.export.onnx import export_policy
 
     policy, layout = make(game, **settings)
+    policy.reward_scale = 0.5
     path = export_policy(policy, layout.describe(), layout.sizes["num_masked"], tmp_path / "policy.onnx", role="tester")
     session = onnxruntime.InferenceSession(path)
     assert session.get_modelmeta().custom_metadata_map["role"] == "tester"
@@ -86,7 +87,7 @@ def test_the_file_agrees_with_the_policy(tmp_path, game, settings):
         result = dict(zip(names, session.run(None, feed), strict=True))
         memory = result.get("next_state", memory)
         d = output.distribution
-        expected = {"value": policy.real_value(output.value[0])}
+        expected = {"value": policy.real_value(output.value[0]) / 0.5}  # in units of the game's reward
         if policy.space.continuous:
             expected |= {"mean": d.mean[0], "continuous": torch.tanh(d.mean[0]), "log_std": d.log_std.expand_as(d.mean)[0]}
         if policy.space.binary:

@@ -45,6 +45,19 @@ def test_learning_recomputes_what_acting_stored(memory):
         assert torch.allclose(role.policy.real_value(output.value), data["value"], atol=1e-4)
 
 
+def test_metrics_of_values_are_in_units_of_the_game():
+    """Values are learned from rewards times reward_scale; what is logged is not."""
+    ppo = collect(make(reward_scale=0.02))
+    metrics = ppo.learn(0.0)
+    for name, role in ppo.roles.items():
+        r = role.rollout
+        for metric, scaled in (("return_mean", r.target), ("value_mean", r.value[:-1])):
+            mean = (scaled * r.valid).sum() / r.valid.sum()
+            assert metrics[f"ppo/{name}/{metric}"] == pytest.approx(float(mean) / 0.02, rel=1e-4), metric
+        spread = r.advantage[r.valid].std(correction=0)
+        assert metrics[f"ppo/{name}/advantage_std"] == pytest.approx(float(spread) / 0.02, rel=1e-4)
+
+
 def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
     ppo = collect(make())
     for role in ppo.roles.values():

@@ -9,13 +9,14 @@ from pathlib import Path
 import uvicorn
 
 import ludus
+from ludus.config import PolicyConfig
 from ludus.envs.foreign import ForeignBatch
 from ludus.envs.recorder import ForeignRecorder
 from ludus.games import load_game
 from ludus.sim import Batch
 from ludus.training.replay import Recorder
 from ludus.viewer.app import MOST_MESSAGE, Viewer, listen
-from tests.training.test_runs import config
+from tests.training.test_runs import TINY, config
 
 SMALL = {
     "pursuit": dict(max_steps=40),
@@ -70,7 +71,8 @@ def fake_run(folder, game, **values):
 def make_runs(root: Path) -> Path:
     """root/learned was trained; root/shelf has a replay of every game, root/foreign recordings of an env that draws itself and
     of one that does not; one run's name and values are hostile."""
-    trained = config(game_values={"max_steps": 40})
+    trained = config(game_values={"max_steps": 40}, policy=PolicyConfig(hidden=(16,), strategy=TINY))
+    trained.learn.reward_scale = 0.1
     trained.train.total_agent_steps = 1500
     trained.eval.against = ("self",)
     ludus.train(trained, run=root / "learned", quiet=True)

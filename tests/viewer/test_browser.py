@@ -251,6 +251,9 @@ def test_a_policy_shows_its_thoughts(page, site):
     shown = page.locator("section h4", has_text="expects").inner_text()
     assert float(shown.split("expects ")[1].split(" ")[0]) == pytest.approx(value, rel=0.01)
     assert "%" in page.locator(".action", has_text="go").inner_text()
+    attention = page.locator("section", has_text="Attention over the opponent")
+    assert attention.is_visible()
+    assert colours(page, "canvas.attention")
 
 
 def test_damaged_and_newer_replays_give_a_sentence(fresh, site, root):
@@ -381,6 +384,19 @@ def test_a_replay_is_taken_over(page, site):
     film = site[0].theatre.film("shelf", "000000000007-bots-pursuit-best.safetensors")
     start = page.evaluate("[...ludusPlayer.film.at('position', 0)]")
     assert start == pytest.approx(film.frames[12]["position"].ravel().tolist(), abs=1e-5)
+
+
+def test_clocks_of_an_episode_that_is_taken_over_go_on(page, site):
+    """Seekers are frozen for 4 of 40 steps: at step 30 they seek, with 10 steps left."""
+    open_player(page, site[1] + shelf("hide_and_seek"))
+    still(page, 30)
+    page.evaluate("ludusPlayer.pick(1)")
+    page.keyboard.press("p")
+    until(page, "window.ludusPlayer?.taken === 1 && ludusPlayer.options.live && ludusPlayer.drawn > 0")
+    still(page, 0)
+    said = page.inner_text(".hud")
+    assert "seeking" in said and page.locator(".hud div", has_text="steps left").inner_text().split()[-1] == "10"
+    assert page.inner_text(".clock").startswith("30 / ")
 
 
 # -- from disk ---------------------------------------------------------------------------------------------------------

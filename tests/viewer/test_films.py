@@ -12,6 +12,7 @@ from ludus import LudusError
 from ludus.sim import Batch
 from ludus.training.replay import Replay
 from ludus.viewer.library import Library
+from ludus.viewer.minds import Minds
 from ludus.viewer.pack import pack, unpack
 from ludus.viewer.rehearse import Script
 from ludus.viewer.session import Fault, Session, seat_bots, take_over
@@ -97,6 +98,25 @@ def test_policies_think_aloud(root, theatre):
     assert header["thinks"].startswith("the policy of step")
 
 
+def test_values_are_in_units_of_the_game(root, theatre):
+    """The run was trained with rewards times 0.1; what a policy expects is said in rewards of the game."""
+    library = theatre.library
+    run = library.run("learned")
+    script = Script(Replay(run.path / "replays" / next(iter(library.replays(run)))), theatre.shows)
+    policies, _ = theatre.policies_near(run, script)
+    batch = script.begin()
+    minds = Minds(policies, batch)
+    minds.act()
+    told = minds.thoughts(np.ones(4, bool))
+    for seats in batch.layout.seats:
+        policy, at = policies[seats.role], seats.agents
+        output = minds.minds[seats.role].output
+        learned = output.value[0] * policy.value_norm.std + policy.value_norm.mean  # of rewards as they were learned from
+        assert told["value"][at] == pytest.approx((learned / 0.1).numpy(), rel=1e-5)
+    assert told["attention"].shape == (4, 2)  # 8 steps back, of which every fifth
+    assert told["attention"].sum(1) == pytest.approx(1.0, abs=1e-5)
+
+
 def test_taking_over_goes_on_from_the_same_state(root, shows, theatre):
     path = replay_of(root, "pursuit")
     _, arrays = unpack(theatre.film("shelf", path.name).message())
@@ -105,6 +125,7 @@ def test_taking_over_goes_on_from_the_same_state(root, shows, theatre):
     header, first = unpack(session.step())
     assert header["kind"] == "episode" and header["players"][0] == "you"
     assert np.array_equal(first["step/position"], arrays["step/position"][9])
+    assert first["step/step"] == 9 and np.array_equal(first["step/term_totals"], arrays["step/term_totals"][9])
     session.say('{"keys": ["KeyA"]}')  # turns on the spot: 0.6 radians to the left
     _, second = unpack(session.step())
     assert np.array_equal(second["step/position"][0], first["step/position"][0])

@@ -185,9 +185,9 @@ export function create(stage, film) {
       .map(([, i]) => i);
     const left = hiders.filter((i) => alive[i]).length;
     return [
-      ["phase", now.t < hidden ? `hiding, ${hidden - now.t} steps left` : "seeking"],
+      ["phase", now.step < hidden ? `hiding, ${hidden - now.step} steps left` : "seeking"],
       ["hiders left", `${left} of ${hiders.length}`],
-      ["steps left", String(Math.max(0, header.params.max_steps - now.t))],
+      ["steps left", String(Math.max(0, header.params.max_steps - now.step))],
     ];
   }
   return { draw, hud, place: (a) => ({ ...places[a], y: places[a].y + 0.75, top: 1.25 }) };

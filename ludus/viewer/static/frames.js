@@ -139,6 +139,10 @@ export class Moment {
     this.mix = this.time - this.t;
     this.picked = picked;
   }
+  // of the episode: a film that goes on from the middle of one has its first frame there
+  get step() {
+    return this.film.at("step", this.t)[0];
+  }
   get(name) {
     return this.film.at(name, this.t);
   }

@@ -10,7 +10,7 @@ export class Panel {
     this.chart = h("canvas.small", { title: "orange: return so far, blue: what the policy expects to come" });
     this.actions = h("div.actions");
     this.eyes = h("canvas.eyes");
-    this.attention = h("canvas.small");
+    this.attention = h("canvas.small.attention", { title: "the steps it looks back to, oldest on the left; height: how much each counts" });
     this.parts = {
       terms: h("section", {}, h("h4", {}, "Reward terms"), this.terms),
       chart: h("section", {}, h("h4", {}, "Return and value"), this.chart),
@@ -67,7 +67,6 @@ export class Panel {
         : `${this.player.nameOf(agent)}, played by ${this.film?.header.players?.[agent] ?? "?"}. ${this.about ?? ""}`;
     if (agent === null || !this.film) return;
     const { film } = this;
-    this.parts.attention.hidden = !film.has("attention");
     this.parts.eyes.hidden = !this.player.view.eyes || !(film.header.seen.length || film.has("observation"));
   }
   redraw() {
@@ -80,17 +79,13 @@ export class Panel {
     this.drawChart(now);
     this.drawActions(now);
     if (!this.parts.eyes.hidden) this.drawEyes(now);
-    if (!this.parts.attention.hidden) this.drawAttention(now);
+    this.drawAttention(now);
   }
   // [terms]: weighted, summed up to t
   totals(t) {
     const { terms, weights } = this.film.header;
-    const sums = terms.map(() => 0);
-    for (let s = 1; s <= t; s++) {
-      const row = this.film.at("terms", s);
-      for (let k = 0; k < terms.length; k++) sums[k] += row[this.agent * terms.length + k] * weights[terms[k]];
-    }
-    return sums;
+    const row = this.film.at("term_totals", t);
+    return terms.map((name, k) => row[this.agent * terms.length + k] * weights[name]);
   }
   drawTerms(now) {
     const { terms, weights } = this.film.header;
@@ -135,7 +130,7 @@ export class Panel {
     const n = film.length,
       series = [];
     const sums = new Float32Array(n);
-    for (let i = 1; i < n; i++) sums[i] = film.at("episode_return", i)[agent];
+    for (let i = 0; i < n; i++) sums[i] = film.at("episode_return", i)[agent];
     series.push([sums, PALETTE[1]]);
     if (film.has("value")) series.push([Float32Array.from({ length: n }, (_, i) => film.at("value", i)[agent]), PALETTE[0]]);
     const all = series.flatMap(([s]) => [...s]).filter(Number.isFinite);
@@ -244,8 +239,11 @@ export class Panel {
     this.player.view.eyes(ctx, w, height, seen, this.film, now, this.agent);
   }
   drawAttention(now) {
+    const has = this.film.has("attention");
+    const row = has ? rowOf(this.film.at("attention", now.t), this.film.shapes.attention[1], this.agent) : [NaN];
+    this.parts.attention.hidden = !Number.isFinite(row[0]); // a bot or a person has none
+    if (this.parts.attention.hidden) return;
     const [ctx, w, t] = this.canvas(this.attention, 60);
-    const row = rowOf(this.film.at("attention", now.t), this.film.shapes.attention[1], this.agent);
     const most = Math.max(...row, 1e-6);
     ctx.fillStyle = PALETTE[3];
     row.forEach((share, i) =>

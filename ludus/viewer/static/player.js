@@ -196,8 +196,9 @@ export class Player {
     const { film } = this;
     this.slider.max = film.last;
     this.slider.value = this.time;
-    const s = film.header.step_seconds;
-    this.clock.textContent = `${now.t} / ${film.last}  ·  ${(now.time * s).toFixed(1)} s`;
+    const s = film.header.step_seconds,
+      before = now.step - now.t; // steps of the episode before the film's first frame
+    this.clock.textContent = `${now.step} / ${before + film.last}  ·  ${((before + now.time) * s).toFixed(1)} s`;
     fill(
       this.hud,
       (this.actor.hud?.(now) ?? []).map(([name, value, colour]) =>
