@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -31,8 +34,8 @@ class Export:
     """gif, mp4: the agent the camera follows (default: none, an overview)."""
     fps: int = 12
     """gif, mp4: pictures per second."""
-    speed: float = 1.0
-    """gif, mp4: how much faster than it was played."""
+    speed: float | None = None
+    """gif, mp4: how much faster than it was played (default: 1, more for long episodes, so that 240 pictures are enough)."""
     width: int = 640
     """gif, mp4: width in pixels."""
     json: bool = False
@@ -63,10 +66,35 @@ def export_replay(options: Export, out: Path | None) -> Path:
         ("speed", options.speed, 0.1, 16),
         ("width", options.width, 160, 1920),
     ):
-        if not low <= value <= high:
+        if value is not None and not low <= value <= high:
             raise LudusError(f"--{name} {value:g} is outside {low:g} to {high:g}")
     set_threads(1)
-    return export_film(
-        options.run, options.format, options.replay, out, agent=options.agent, fps=options.fps, speed=options.speed,
-        width=options.width // 2 * 2,
-    )  # fmt: skip
+    with progress() as tell:
+        path, speed = export_film(
+            options.run, options.format, options.replay, out, agent=options.agent, fps=options.fps, speed=options.speed,
+            width=options.width // 2 * 2, tell=tell,
+        )  # fmt: skip
+    if options.speed is None and speed > 1:
+        print(f"Shown {speed:g} times as fast as it was played, because it is long; --speed sets another pace.", file=sys.stderr)
+    return path
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int | None], None]]:
+    """What is being done, on stderr: a line with a bar that goes away at the end; without a terminal a line for each thing."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description} …"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task, now = shown.add_task("", total=None), ""
+
+        def tell(what: str, done: int, total: int | None) -> None:
+            nonlocal now
+            shown.update(task, description=what, completed=done, total=total)
+            if what != now and not console.is_terminal:
+                print(f"{what} …", file=sys.stderr, flush=True)
+            now = what
+
+        yield tell

@@ -41,8 +41,9 @@ def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
 def write_page(film: Film | RecordedFilm, pages: Pages, path: Path, title: str) -> Path:
     from ludus.training.run import write_atomically
 
+    text = film_page(film, pages, title)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, film_page(film, pages, title))
+    write_atomically(path, text)
     return path
 
 
