@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.agent import Agent
-from ludus.config import Config, apply_preset, check, check_types, flatten, origins, set_value, unflatten
+from ludus.config import (
+    Config, apply_preset, check, check_types, flatten, origins, refuse_preset, refuse_unused, set_value, unflatten,
+)  # fmt: skip
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 
@@ -35,10 +37,14 @@ def train(recipe: Any, *, run: str | Path | None = None, preset: str | None = No
 
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
+    config.algorithm = changes.get("algorithm", config.algorithm)  # first: it says what the other names mean
     if preset:
+        refuse_preset(config, preset)
         apply_preset(config, preset)
     for name, value in changes.items():
-        set_value(config, _full_name(config, name), value)
+        full = _full_name(config, name)
+        refuse_unused(config, full)
+        set_value(config, full, value)
     return start(config, origins(config, base, preset), run, quiet=quiet)
 
 
@@ -47,7 +53,8 @@ def _full_name(config: Config, name: str) -> str:
     if "." in name:
         return name
     unused = "rainbow." if config.algorithm == "ppo" else "learn."
-    matches = [n for n in flatten(config) if n == name or (n.endswith("." + name) and not n.startswith(unused))]
+    named = [n for n in flatten(config) if n == name or n.endswith("." + name)]
+    matches = [n for n in named if not n.startswith(unused)] or named[:1]
     exact = [n for n in matches if n == name]
     if len(exact or matches) > 1:
         raise LudusError(f"'{name}' could be {' or '.join(matches)}: give the dotted name")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.config import SHARED_BY_ROLES, Config, PPOConfig, TasksConfig, apply_preset, origins
+from ludus.config import SHARED_BY_ROLES, Config, PPOConfig, TasksConfig, apply_preset, origins, refuse_preset, refuse_unused
 from ludus.training.sources import find_game, is_foreign, layout_of
 
 SINGLE = {
@@ -96,7 +96,7 @@ class Common:
     run: str | None = None
     """Folder of the run (default: runs/RECIPE-DATE)."""
     preset: str | None = None
-    """fast or stable: a few settings at once."""
+    """fast or stable: a few settings of ppo at once."""
     init_from: str | None = None
     """Start from the weights of another run: RUN, RUN@STEP or RUN@best."""
     init_modules: tuple[str, ...] = ()
@@ -115,9 +115,14 @@ def parse_config(
     """The recipe with the command line's changes, where each value came from, and the options around it."""
     base = copy.deepcopy(recipe)
     arguments = _spell_flags_out(arguments)
-    preset = _preset_of(arguments)
+    base.algorithm = _given_value(arguments, "--algorithm") or base.algorithm
+    preset = _given_value(arguments, "--preset")
     if preset:
+        refuse_preset(base, preset)
         apply_preset(base, preset)
+    for argument in arguments:
+        if argument.startswith("--"):
+            refuse_unused(base, argument.removeprefix("--").partition("=")[0].replace("-", "_"), dashes=True)
     options_type = _options_type(base)
     options: Any = tyro.cli(
         options_type, args=arguments, default=options_type(), prog=f"ludus {command}",
@@ -194,11 +199,11 @@ def _spell_flags_out(arguments: list[str]) -> list[str]:
     return out
 
 
-def _preset_of(arguments: list[str]) -> str | None:
-    """The value of --preset, needed before the rest is parsed."""
+def _given_value(arguments: list[str], option: str) -> str | None:
+    """The value of an option that is needed before the rest is parsed."""
     for i, argument in enumerate(arguments):
-        if argument == "--preset" and i + 1 < len(arguments):
+        if argument == option and i + 1 < len(arguments):
             return arguments[i + 1]
-        if argument.startswith("--preset="):
+        if argument.startswith(f"{option}="):
             return argument.partition("=")[2]
     return None

@@ -8,6 +8,7 @@ from ludus.config.checks import check
 from ludus.config.curriculum import VARY, CurriculumConfig, Stage, TasksConfig
 from ludus.config.derived import resolve
 from ludus.config.experiment import PRESETS, Config, apply_preset
+from ludus.config.in_use import option_of, refuse_preset, refuse_unused, settings_of
 from ludus.config.league import LeagueConfig
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
@@ -41,8 +42,12 @@ __all__ = [
     "check",
     "check_types",
     "flatten",
+    "option_of",
     "origins",
+    "refuse_preset",
+    "refuse_unused",
     "resolve",
     "set_value",
+    "settings_of",
     "unflatten",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ludus.config import Config, TrainConfig
+from ludus.config import Config, TrainConfig, settings_of
 from ludus.curriculum.schedules import parse
 from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
@@ -37,8 +37,7 @@ def audit_config(config: Config) -> list[Finding]:
     settings = game.resolve(values_at(config, 1.0), preset)  # what a schedule ends with is what is learnt for good
     found: list[Finding] = []
     for role in game.roles:
-        learning = config.rainbow if config.algorithm == "rainbow" else config.learn.for_role(role.name)
-        gamma = max(parse(learning.gamma, "gamma").values)
+        gamma = max(parse(settings_of(config, role.name).gamma, "gamma").values)
         reward = reward_of(game, settings, role.name, gamma)
         if reward is not None:
             found += [dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)]

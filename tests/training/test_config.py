@@ -95,6 +95,47 @@ def test_unknown_keys_suggest_the_nearest():
         load_recipe("pursit")
 
 
+@pytest.mark.parametrize(
+    ("recipe", "changes", "words"),
+    [
+        (
+            "racing_lidar",
+            {"learn.learning_rate": 0.1},
+            "setting of ppo, and this run learns by rainbow: use rainbow.learning_rate",
+        ),
+        ("racing_lidar", {"learn.roles.driver.gamma": 0.9}, "use rainbow.gamma"),
+        ("racing_lidar", {"entropy": 0.1}, "learn.entropy is a setting of ppo, and this run learns by rainbow: leave it out"),
+        ("racing_lidar", {"preset": "stable"}, "preset 'stable' is made for ppo"),
+        ("pursuit", {"rainbow.n_step": 3}, "leave it out, or choose algorithm rainbow"),
+        ("pursuit", {"learn.gamma": 0.9, "algorithm": "rainbow"}, "use rainbow.gamma"),
+    ],
+)
+def test_settings_of_another_algorithm_are_refused(recipe, changes, words, tmp_path):
+    """In Python by dotted names, on the command line as options; before anything is made."""
+    from ludus.commands.options import parse_config
+
+    with pytest.raises(LudusError, match=words):
+        ludus.train(recipe, run=tmp_path / "run", **changes)
+    if "entropy" not in changes:
+        words = "made for ppo" if "preset" in changes else "is a setting of"
+        typed = [word for name, value in changes.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        with pytest.raises(LudusError, match=words):
+            parse_config(load_recipe(recipe), typed, "train", "", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_algorithm_says_what_a_name_means(monkeypatch):
+    """Whatever the order: a learning rate is that of the algorithm that is asked for, and its own section is accepted."""
+    from ludus import api
+    from ludus.commands.options import parse_config
+
+    monkeypatch.setattr(api, "start", lambda config, *_, **__: config)
+    config = ludus.train("racing_lidar", learning_rate=0.5, algorithm="ppo")
+    assert config.learn.learning_rate == 0.5 and config.rainbow.learning_rate != 0.5
+    config, where, _ = parse_config(load_recipe("racing_lidar"), ["--learn.gamma", "0.5", "--algorithm=ppo"], "train", "", "")
+    assert config.learn.gamma == 0.5 and where["algorithm"] == "command line"
+
+
 def test_flatten_and_back():
     config = load_recipe("pursuit")
     config.learn.roles["runner"] = {"entropy": 0.1}
