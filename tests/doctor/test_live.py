@@ -158,7 +158,7 @@ def test_a_crowded_machine_is_no_illness():
     assert (
         seen.severity == "info"
         and "other work on the machine" in seen.evidence
-        and "processor time still does 67%" in seen.evidence
+        and "processor time still does 66%" in seen.evidence
     )
     (leak,) = [f for f in examine(read_log(LUDUS / "sick_leak")) if f.check == "slowing_down"]
     assert leak.severity == "critical" and "'simulate'" in leak.cause

@@ -41,6 +41,23 @@ def test_a_speed_of_the_moment_is_taken_as_it_is(last, found):
     assert len(list(slowing_down(log_of(np.linspace(0.1, last, 100) * noise, average=False)))) == found
 
 
+def test_agents_that_die_slow_nothing_down():
+    """Every iteration makes 1,000 steps of envs in a second, in which ever fewer agents are alive. With seconds that grow to
+    five times as many it is a slow-down all the same."""
+
+    def told(seconds):
+        alive = np.linspace(10, 2, 100)
+        curves = {
+            "progress/agent_steps": np.cumsum(1000 * alive), "progress/env_steps": np.arange(1, 101) * 1000.0,
+            "progress/seconds": np.cumsum(seconds), "speed/agent_steps_per_s": 1000 * alive / seconds,
+            "speed/cpu_seconds": seconds, "speed/share/simulate": np.full(100, 0.7), "speed/share/learn": np.full(100, 0.3),
+        }  # fmt: skip
+        steps = curves["progress/agent_steps"]
+        return [f.severity for f in slowing_down(Log("test", {n: Curve(n, steps, v) for n, v in curves.items()}, ours=True))]
+
+    assert told(np.ones(100)) == [] and told(np.linspace(1, 5, 100)) == ["warning"]
+
+
 @pytest.mark.parametrize(("gpu", "severity"), [(True, "info"), (False, "warning")])
 def test_where_a_gpu_computes_processor_time_is_waiting(gpu, severity):
     """Others come to the same GPU: a step takes longer and longer, and the processor waits all the time."""

@@ -27,6 +27,9 @@ STILL_GROWING = 0.2
 leak, and nothing after a single step."""
 LIKE_THE_LAST = 0.5
 """Share of the updates per row late in the run; with fewer a row is of another kind."""
+ENV_STEPS = "progress/env_steps"
+WINDOW = 20
+"""Rows over which our logs measure a speed."""
 SHORTEST = 2.0
 """Seconds between two rows that tell a speed: clocks count whole seconds, and averages are rounded."""
 NO_AVERAGE = 0.1
@@ -57,9 +60,10 @@ class Decline:
 
 
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps per second fall and keep falling. What counts is how many steps a second of processor time makes, where the log
-    says so: it does not depend on what else runs on the machine. Where only the clock's steps per second fall, or all phases
-    slow down alike, it is other work on the machine, and only noted.
+    """Steps of envs per second fall and keep falling (not those of agents: where agents die there are fewer of them, and nothing is
+    slower). What counts is how many a second of processor time makes, where the log says so: it does not depend on what else runs
+    on the machine. Where only the clock's steps per second fall, or all phases slow down alike, it is other work on the
+    machine, and only noted.
 
     Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
     pool that is scanned as a whole, memory that starts to swap.
@@ -134,11 +138,21 @@ def decline(curve: Curve | None) -> Decline | None:
 
 def _wall(log: Log) -> Curve | None:
     """Steps per second of the clock."""
-    named = log.get("speed/agent_steps_per_s")
+    named = _env_steps_per_second(log) or log.get("speed/agent_steps_per_s")
     if named is not None:
         return _same_kind(log, named)
     found = _from_clock(log) or _since_the_start(log)
     return _once_it_learns(log, found) if found is not None else None
+
+
+def _env_steps_per_second(log: Log) -> Curve | None:
+    """Over as many rows as our logs take for their agent-steps per second. None where steps of envs are not counted."""
+    steps, clock = log.get(ENV_STEPS), log.get(SECONDS)
+    if steps is None or clock is None or len(steps) != len(clock) or log.get("speed/agent_steps_per_s") is None:
+        return None
+    before = np.maximum(np.arange(len(steps)) - WINDOW, 0)
+    made, took = steps.values - steps.values[before], clock.values - clock.values[before]
+    return Curve(ENV_STEPS, steps.steps, np.where(took > 0, made / np.maximum(took, 1e-9), 0.0))
 
 
 def _once_it_learns(log: Log, curve: Curve) -> Curve:
@@ -168,13 +182,13 @@ def _per_processor_second(log: Log) -> Curve | None:
     """Steps per second of processor time; None where nobody says how much of it there was. Older runs have only rates over a
     window of iterations, without what worker processes used; of remote envs nothing is known. Where a GPU computes, the processor
     spends its time waiting for it."""
-    used, steps = log.get("speed/cpu_seconds"), log.get(STEPS)
+    used, steps = log.get("speed/cpu_seconds"), log.get(ENV_STEPS) or log.get(STEPS)
     if log.get("memory/client_mb") or log.get("memory/gpu_allocated_mb"):
         return None
     if used is not None and steps is not None and len(used) == len(steps):
         made = np.diff(steps.values, prepend=0.0)
         return _same_kind(log, Curve("work", used.steps, made / np.maximum(used.values, 1e-6)))
-    rate, speed = log.get("speed/cpu_per_s"), log.get("speed/agent_steps_per_s")
+    rate, speed = log.get("speed/cpu_per_s"), _env_steps_per_second(log) or log.get("speed/agent_steps_per_s")
     if rate is None or speed is None or len(rate) != len(speed) or log.get("memory/workers_mb"):
         return None
     return _same_kind(log, Curve("work", speed.steps, speed.values / np.maximum(rate.values, 1e-3)))
