@@ -42,13 +42,14 @@ class Trial:
     normalised: bool = True
 
 
-def judge(trial: Trial, gamma: float) -> list[Finding]:
+def judge(trial: Trial, gamma: float, gamma_option: str = "learn.gamma") -> list[Finding]:
+    """`gamma_option`: what sets gamma."""
     if len(trial.returns) < ENOUGH and trial.longest_open > 10 * max(1, int(trial.lengths.max(initial=0))):
         return [_of(trial.role, _no_end(trial))]
     checks = (
         _signal(trial),
         _doing_nothing(trial),
-        _credit(trial, gamma),
+        _credit(trial, gamma, gamma_option),
         _hidden_limit(trial),
         _constant(trial),
         _unlimited(trial),
@@ -106,7 +107,7 @@ def _signal(trial: Trial) -> Iterator[Finding]:
         if other == 0
         else "random play meets the goal so rarely that learning may not start",
         evidence=f"{counts.max()} of {len(trial.returns)} episodes earn exactly {usual:.4g}",
-        fix="add a potential-based progress reward, start episodes near the goal, or explore more (learn.entropy)",
+        fix="add a potential-based progress reward, start episodes near the goal, or explore more",
         confidence=0.8 if other == 0 else 0.6,
     )
 
@@ -130,7 +131,7 @@ def _doing_nothing(trial: Trial) -> Iterator[Finding]:
     )
 
 
-def _credit(trial: Trial, gamma: float) -> Iterator[Finding]:
+def _credit(trial: Trial, gamma: float, gamma_option: str) -> Iterator[Finding]:
     if len(trial.returns) < ENOUGH or gamma >= 1:
         return
     length, horizon = float(np.median(trial.lengths)), 1.0 / (1.0 - gamma)
@@ -142,7 +143,7 @@ def _credit(trial: Trial, gamma: float) -> Iterator[Finding]:
         cause="the reward comes at the end, and the discount cannot see that far",
         evidence=f"episodes of {length:.0f} steps pay {trial.paid_share * length:.1f} times; gamma {gamma:g} looks "
         f"{horizon:.0f} steps ahead, so an early step is worth {gamma**length:.1e} of it",
-        fix=f"raise learn.gamma to {1 - 1 / length:.4g}, or pay for progress",
+        fix=f"raise {gamma_option} to {1 - 1 / length:.4g}, or pay for progress",
         confidence=0.6,
     )
 

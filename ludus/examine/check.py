@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from ludus.config import Config, resolve
+from ludus.config import Config, option_of, resolve, settings_of
 from ludus.curriculum.schedules import parse
 from ludus.doctor.before import budget, earnings, flow, spaces
 from ludus.doctor.before.budget import Budget
@@ -87,13 +87,13 @@ def _play(config: Config, seconds: float) -> tuple[list[Finding], float, int]:
     first_lengths = np.zeros(0)
     if config.train.stagger:
         first_lengths = make_batch(config, ENVS, config.seed, stagger=True).numpy("first_length").astype(float)
-    seen, lengths = Seen(), []
+    seen, lengths, earned = Seen(), [], list[earnings.Earnings]()
     for seats in batch.layout.seats:
-        learning = config.rainbow if config.algorithm == "rainbow" else config.learn.for_role(seats.role)
-        gamma = max(parse(learning.gamma, "gamma").values)
-        earned = play_all(batch, seats.role, gamma, seconds / 2 / len(batch.layout.seats), seen, first_lengths)
-        found += earnings.judge(earned)
-        lengths += [p.lengths for p in earned.plays if p.player == "random"]
+        gamma, share = max(parse(settings_of(config, seats.role).gamma, "gamma").values), seconds / 2 / len(batch.layout.seats)
+        option = option_of(config, seats.role, "gamma")
+        earned.append(play_all(batch, seats.role, gamma, share, seen, first_lengths, option))
+        lengths += [p.lengths for p in earned[-1].plays if p.player == "random"]
+    found += earnings.judge(*earned)
     for one in examine_spaces(batch, seen, config.policy.normalise_observation, seconds / 3):
         found += spaces.judge(one)
     mean = float(np.concatenate(lengths).mean()) if lengths and sum(map(len, lengths)) else 1.0

@@ -37,7 +37,9 @@ class Seen:
             self.finite[role] = self.finite.get(role, True) & finite.all(0)
 
 
-def play_all(batch: Any, role: str, gamma: float, seconds: float, seen: Seen, first_lengths: np.ndarray) -> Earnings:
+def play_all(
+    batch: Any, role: str, gamma: float, seconds: float, seen: Seen, first_lengths: np.ndarray, gamma_option: str = "learn.gamma"
+) -> Earnings:
     """Every player in the seats of `role`; the other roles, or the other team, act at random."""
     game, weights = batch.game, batch.settings.weights
     paid = {n: t for n, t in game.rewards.items() if weights[n] != 0 and _is_for(t.roles, role)}
@@ -45,15 +47,20 @@ def play_all(batch: Any, role: str, gamma: float, seconds: float, seen: Seen, fi
     other = [n for n, t in paid.items() if t.kind in ("progress", "shaping", "potential") and weights[n] > 0]
     bots = [n for n in batch.controllers[role] if n not in ("random", "still")]
     players = ["random", "still", *bots]
-    share = seconds / (len(players) + 1 + len(bots[:1]))
-    plays = [_play(batch, role, player, goal, share, seen) for player in players]
-    for bot in bots[:1]:  # for its situations alone: weapons matter where those who can fight meet each other
-        _play(batch, role, bot, goal, share, seen, pressed=True)
+    # bots against bots for their situations too: weapons matter where those who can fight meet each other
+    planned = [*((player, False) for player in players), *((bot, True) for bot in bots[:1]), ("random", True)]
+    begin, made = time.process_time(), list[Play]()
+    for i, (player, pressed) in enumerate(planned):  # what one leaves of its time is for those after it
+        left = seconds - (time.process_time() - begin)
+        made.append(_play(batch, role, player, goal, left / (len(planned) - i), seen, pressed))
+    plays, contested = made[: len(players)], made[len(players) : -1]
     return Earnings(
         role=role,
         plays=tuple(p for p in plays if len(p.returns)),
-        pressed=_play(batch, role, "random", goal, share, seen, pressed=True),
-        unfinished=tuple(p.player for p in plays if len(p.returns) < batch.num_envs),
+        pressed=made[-1],
+        contested=contested[0] if contested else None,
+        gamma_option=gamma_option,
+        unfinished=tuple(p.player for p in plays if not p.whole),
         goal_terms=tuple(goal),
         other_terms=tuple(other),
         max_steps=int(batch.settings.params["max_steps"]),
@@ -68,7 +75,7 @@ def _is_for(roles: Any, role: str) -> bool:
 
 
 def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, seen: Seen, pressed: bool = False) -> Play:
-    """One episode of every env, as far as the time goes."""
+    """One episode of every env, as far as the time goes: processor time, so that what is found does not depend on other programs."""
     layout, weights = batch.layout, batch.settings.weights
     mine = _seat(batch, role, player, pressed)
     batch.reset()
@@ -82,8 +89,8 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
     totals, returns, lengths = np.zeros((batch.num_envs, len(layout.terms))), np.zeros(batch.num_envs), np.zeros(batch.num_envs)
     goals = np.zeros((batch.num_envs, len(layout.goals)))
     keep_at = [int(batch.settings.params["max_steps"] * share) for share in KEPT_AT]
-    begin, step = time.perf_counter(), 0
-    while not done.all() and time.perf_counter() - begin < seconds:
+    begin, step = time.process_time(), 0
+    while not done.all() and time.process_time() - begin < seconds:
         batch.step()
         step += 1
         if step in keep_at:
@@ -119,6 +126,7 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
         first_goal=first[done & np.isfinite(first)],
         last_goal=last[done & np.isfinite(last)],
         lengths=lengths[done],
+        whole=bool(done.all()),
         punished={n: values for n, values in zip(layout.terms, np.concatenate([none, *punished]).T, strict=True) if weights[n]},
     )
 

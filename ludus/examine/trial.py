@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.config import Config
+from ludus.config import Config, option_of, settings_of
 from ludus.curriculum.schedules import parse
 from ludus.doctor.before.spaces import Spaces, observation_scale
 from ludus.doctor.finding import Finding, worst_first
@@ -32,7 +32,7 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
     still = _play(batch, STILL_EPISODES, seconds * 0.3)
     found: list[Finding] = []
     for seats in batch.layout.seats:
-        gamma = max(parse(config.learn.for_role(seats.role).gamma, "gamma").values)
+        gamma = max(parse(settings_of(config, seats.role).gamma, "gamma").values)
         agents = seats.agents
         names = batch.layout.observation_of(seats.role)
         same = (random["low"][agents] == random["high"][agents]).all(0)
@@ -52,7 +52,7 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
             unlimited_entries=tuple(batch.layout.unlimited[seats.role]),
             normalised=config.policy.normalise_observation,
         )
-        found += judge(trial, gamma)
+        found += judge(trial, gamma, option_of(config, seats.role, "gamma"))
         found += observation_scale(_spaces(trial, names, random["low"][agents].min(0), random["high"][agents].max(0)))
     return worst_first(found)
 

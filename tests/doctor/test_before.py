@@ -16,10 +16,10 @@ SPREAD = np.tile([-1.0, 0.0, 1.0, 0.0], 5)
 
 
 def play(player: str, pay: float, caught: float, **changes) -> Play:
-    """Twenty episodes that earn `pay` and catch `caught`, give or take 1 and 0.1; the first goal at step 30, the last at 60."""
+    """Twenty episodes that earn `pay` and catch `caught`, give or take 1 and 0.1; the first goal at step 30, the last at 80."""
     values = dict(
         player=player, returns=pay + SPREAD, goals={"catch_rate": caught + 0.1 * SPREAD}, terms={"catch": pay},
-        earliest={"catch": 30, "near": 3}, first_goal=np.full(10, 30.0), last_goal=np.full(10, 60.0), lengths=np.full(20, 100.0),
+        earliest={"catch": 30, "near": 3}, first_goal=np.full(10, 30.0), last_goal=np.full(10, 80.0), lengths=np.full(20, 100.0),
     )  # fmt: skip
     return Play(**{**values, **changes})
 
@@ -42,7 +42,7 @@ CASES = {
     "goal_beyond_the_discount": earned(
         play("bot:hunter", 40, 0.9, first_goal=np.full(9, 60.0), earliest={"catch": 60}), gamma=0.9
     ),
-    # bots are done by step 60, episodes last 400
+    # bots are done by step 80, episodes last 400
     "episodes_too_long": earned(max_steps=400),
     # nothing can be earned before step 150 of 200, so three quarters of first episodes are cut before
     "first_episodes_cut": earned(play("bot:hunter", 40, 0.9, earliest={"catch": 150})),
@@ -64,6 +64,43 @@ def test_a_sound_reward_is_silent_and_told_term_by_term():
 @pytest.mark.parametrize("check", CASES)
 def test_what_is_wrong_with_earnings_is_named(check):
     assert check in serious(earnings.judge(CASES[check]))
+
+
+def lasting(**changes) -> Earnings:
+    """Another role of the same game, whose bots have earned their goal by step 250 of 400."""
+    builds = play("bot:builder", 40, 0.9, first_goal=np.full(10, 200.0), last_goal=np.full(10, 250.0))
+    return earned(play("random", 2, 0.1), builds, role="builder", max_steps=400, **changes)
+
+
+HIDES = play("bot:hider", 5, 0.0, first_goal=np.full(10, 400.0), last_goal=np.full(10, 400.0))
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (lasting(), []),  # would be cut off before it has built anything
+        (lasting(goal_terms=()), ["episodes_too_long"]),  # nothing it has to do in time
+        (earned(HIDES, role="hider", max_steps=400), ["episodes_too_long"]),  # is paid when the time is up, whenever that is
+        (earned(play("random", 2, 0.1), role="miner", max_steps=400), []),  # no bot: who knows
+        (earned(play("bot:miner", 2, 0.1, first_goal=np.zeros(0), last_goal=np.zeros(0)), role="miner", max_steps=400), []),
+    ],
+)
+def test_episodes_are_too_long_only_if_no_role_needs_them(other, expected):
+    seeker = CASES["episodes_too_long"]
+    found = earnings.judge(seeker, other)
+    assert [f.check for f in found if f.check == "episodes_too_long"] == expected
+    for changes in ({"last_goal": np.full(40, 300.0)}, {"whole": False}):  # takes longer, or was not done in time
+        against_bots = play("bot:hunter", 40, 0.9, **changes)
+        assert "episodes_too_long" not in serious(earnings.judge(dataclasses.replace(seeker, contested=against_bots)))
+
+
+def test_what_sets_gamma_is_named():
+    (found,) = [
+        f
+        for f in earnings.judge(dataclasses.replace(CASES["goal_beyond_the_discount"], gamma_option="rainbow.gamma"))
+        if f.check == "goal_beyond_the_discount"
+    ]
+    assert found.fix.startswith("--rainbow.gamma 0.98") and list(found.overrides) == ["rainbow.gamma"]
 
 
 def test_a_term_is_not_missed_where_the_time_ran_out_and_that_is_told():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,14 +12,17 @@ from ludus.doctor.finding import Finding
 
 SURE = 3.0
 """Standard errors of a difference between two players."""
-LONG = 4.0
-"""Times the time that bots take, at their slowest tenth: longer episodes only fill the buffer with what teaches nothing."""
+LONG = 3.0
+"""Times the time that bots take, at their slowest tenth: longer episodes only fill the buffer with what teaches nothing. Recipes of
+ours give them at most twice that time."""
 FAINT = 0.02
 """Share of the goal that the discount leaves at the start of an episode."""
 MOSTLY = 0.5
 OFTEN = 0.2
 """Share of the punished steps: now and then something good happens in the same step."""
 FEWEST_PUNISHED = 5
+FEWEST_TIMES = 5
+"""Episodes in which a bot earned the goal."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ class Play:
     punished: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Reward term → what it added in each agent-step in which the goal took something: caught, crashed, lost."""
 
+    whole: bool = True
+    """All episodes that were begun came to their end in the time there was."""
+
     @property
     def is_idle(self) -> bool:
         return self.player in ("still", "random")
@@ -63,14 +69,20 @@ class Earnings:
     lower_is_better: frozenset[str] = frozenset()
     pressed: Play | None = None
     """Random play where the others are bots: it meets what the goal punishes more often. For that alone."""
+    contested: Play | None = None
+    """A bot where the others are bots too: it takes longer than against random players."""
+    gamma_option: str = "learn.gamma"
+    """What sets gamma."""
     unfinished: tuple[str, ...] = ()
     """Players for whom the time was too short to end all their episodes: who knows what they would have earned."""
     first_lengths: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Lengths at which first episodes are cut to put envs out of step; empty: none are."""
 
 
-def judge(earned: Earnings) -> list[Finding]:
-    return [*(f for check in CHECKS for f in check(earned)), summary(earned)]
+def judge(*roles: Earnings) -> list[Finding]:
+    """All roles of a game, or only those there is something to say about."""
+    found = [finding for earned in roles for check in OF_A_ROLE for finding in check(earned)]
+    return [*found, *(finding for check in OF_ALL_ROLES for finding in check(roles)), *map(summary, roles)]
 
 
 def summary(earned: Earnings) -> Finding:
@@ -198,34 +210,55 @@ def goal_beyond_the_discount(earned: Earnings) -> Iterator[Finding]:
         cause=f"at the start of an episode {earned.role} cannot see the goal: the discount leaves {left:.2g} of it",
         evidence=f"the first goal comes after {usual:.0f} steps (median); gamma {earned.gamma:g} looks {1 / (1 - earned.gamma):.0f} ahead; "
         f"nothing is paid on the way",
-        fix=f"--learn.gamma {1 - 1 / max(usual, 2):.4g}",
+        fix=f"--{earned.gamma_option} {1 - 1 / max(usual, 2):.4g}",
         confidence=0.6,
-        overrides={"learn.gamma": f"{1 - 1 / max(usual, 2):.4g}"},
+        overrides={earned.gamma_option: f"{1 - 1 / max(usual, 2):.4g}"},
     )
 
 
-def episodes_too_long(earned: Earnings) -> Iterator[Finding]:
-    """Episodes are more than four times as long as bots need for all they achieve.
+def episodes_too_long(roles: Sequence[Earnings]) -> Iterator[Finding]:
+    """Episodes are more than three times as long as the bots of the slowest role need for all they achieve, against random players
+    and against each other. Silent where a role's bots do not reach its goal, or it has none: who knows what it needs.
 
     Most of what is gathered then comes from long after the last thing that mattered, or from agents that have lost their way.
 
     Shorten episodes to about twice what the slower bots need.
     """
-    times = np.concatenate([p.last_goal for p in earned.plays if not p.is_idle] or [np.zeros(0)])
-    if len(times) < 5:
+    needed = {earned.role: time_needed(earned) for earned in roles}
+    known = {role: steps for role, steps in needed.items() if steps is not None}
+    slowest = max(known, key=known.__getitem__, default="")
+    if len(known) < len(needed) or not known[slowest]:
         return
-    slow = float(np.quantile(times, 0.9))
-    if earned.max_steps <= LONG * slow:
+    slow, most = known[slowest], roles[0].max_steps
+    if most <= LONG * slow:
         return
+    others = f", and no other role needs longer ({', '.join(r for r in known if r != slowest)})" if len(known) > 1 else ""
     yield Finding(
         check="episodes_too_long",
         severity="warning",
-        cause=f"episodes are {earned.max_steps / slow:.1f} times as long as bots of {earned.role} need",
-        evidence=f"nine of ten episodes in which a bot earned the goal had earned it all by step {slow:.0f}; max_steps is {earned.max_steps}",
+        cause=f"episodes are {most / slow:.1f} times as long as bots of {slowest} need{others}",
+        evidence=f"nine of ten episodes in which a bot earned the goal had earned it all by step {slow:.0f}; max_steps is {most}",
         fix=f"--game.max-steps {2 * math.ceil(slow)}",
         confidence=0.6,
         overrides={"game.max_steps": str(2 * math.ceil(slow))},
     )
+
+
+def time_needed(earned: Earnings) -> float | None:
+    """The step by which nine of ten bots' episodes have earned the goal for good. 0 where nothing is paid for a goal, or only when
+    the time is up: such a role lasts as long as there is time. None: not known,
+    as where its bots reach no goal, or the time for trying was over before they were."""
+    if not earned.goal_terms:
+        return 0.0
+    plays = [*earned.plays, *([earned.contested] if earned.contested else [])]
+    first = np.concatenate([p.first_goal for p in plays] or [np.zeros(0)])
+    if len(first) and np.quantile(first, 0.1) >= earned.max_steps:
+        return 0.0
+    bots = [play for play in plays if not play.is_idle]
+    if not all(play.whole for play in bots):
+        return None
+    last = np.concatenate([p.last_goal for p in bots] or [np.zeros(0)])
+    return float(np.quantile(last, 0.9)) if len(last) >= FEWEST_TIMES else None
 
 
 def first_episodes_cut(earned: Earnings) -> Iterator[Finding]:
@@ -281,6 +314,6 @@ def punishment_paid_back(earned: Earnings) -> Iterator[Finding]:
     )
 
 
-CHECKS = (
-    goal_out_earned, no_signal, term_never_earned, goal_beyond_the_discount, episodes_too_long, first_episodes_cut, punishment_paid_back,
-)  # fmt: skip
+OF_A_ROLE = (goal_out_earned, no_signal, term_never_earned, goal_beyond_the_discount, first_episodes_cut, punishment_paid_back)
+OF_ALL_ROLES = (episodes_too_long,)
+CHECKS = (*OF_A_ROLE, *OF_ALL_ROLES)
