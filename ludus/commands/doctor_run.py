@@ -18,7 +18,8 @@ from ludus.errors import LudusError
 
 @dataclass(kw_only=True)
 class RunCheck:
-    """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard events. Status 1 if critical."""
+    """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard events. Status 1 if critical.
+    The verdict is ok, warning, critical, or too little data: fewer than a dozen rows, in which nothing was found."""
 
     path: Annotated[str, tyro.conf.Positional]
     """A run folder, a log file, or a folder with one."""

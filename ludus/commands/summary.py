@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ludus.config import Config
+from ludus.curriculum.schedules import parse
 from ludus.training.dashboard import duration
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
 
@@ -76,9 +77,13 @@ def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
 
 def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
     """The doctor's word at the end: what is wrong, why, and what to do; the worst findings first."""
+    from ludus.doctor.finding import TOO_LITTLE
+    from ludus.doctor.finding import in_words as verdict_in_words
+
     found = [f for f in result["findings"] if f["severity"] != "info"]
     shown = found if full else found[:MOST_FINDINGS]
-    lines = [f"doctor: {result['verdict']}"]
+    few = [f": {f['evidence']}" for f in result["findings"] if f["check"] == TOO_LITTLE == result["verdict"]]
+    lines = [f"doctor: {verdict_in_words(result['verdict'])}{''.join(few)}"]
     for finding in shown:
         lines.append(f"  {finding['severity']}: {finding['cause']} ({finding['check']})")
         lines += [f"    {finding['evidence']}"] if full else []
@@ -102,8 +107,12 @@ def _next(result: Mapping[str, Any], config: Config) -> dict[str, str]:
     """How to measure it again, and how to go on."""
     mark = "@best" if result["best"] else ""
     against = (config.checkpoint.best_metric or "eval/self/").split("/")[1]
-    budget = ""
+    go_on = f"ludus resume {result['run']}"
     if result["state"] == "finished":
+        (key, rate), *_ = config.learning_rates([]).items()
         steps, seconds = config.train.total_agent_steps, config.train.total_seconds
-        budget = f" --train.total-agent-steps {2 * steps}" if steps else f" --train.total-seconds {2 * (seconds or 0):.0f}"
-    return {"measure": f"ludus eval {result['run']}{mark} --against {against}", "go on": f"ludus resume {result['run']}{budget}"}
+        if parse(rate)(1.0) == 0:  # with more budget it would stay at 0: a fork starts its schedules again
+            go_on = f"ludus fork {result['run']}{mark} --{key.replace('_', '-')} \"3e-4 -> 0\""
+        else:
+            go_on += f" --train.total-agent-steps {2 * steps}" if steps else f" --train.total-seconds {2 * (seconds or 0):.0f}"
+    return {"measure": f"ludus eval {result['run']}{mark} --against {against}", "go on": go_on}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SEVERITIES = ("info", "warning", "critical")
+TOO_LITTLE = "too_little_data"
+"""The check, and the verdict where nothing worse is found: there is not enough to say that all is well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +39,16 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def verdict(findings: Iterable[Finding]) -> str:
-    """ok, warning or critical. What is only information leaves a verdict of ok."""
-    worst = max((SEVERITIES.index(f.severity) for f in findings), default=0)
-    return "ok" if worst == 0 else SEVERITIES[worst]
+    """ok, warning, critical, or too_little_data. Other information leaves a verdict of ok."""
+    found = list(findings)
+    worst = max((SEVERITIES.index(f.severity) for f in found), default=0)
+    if worst:
+        return SEVERITIES[worst]
+    return TOO_LITTLE if any(f.check == TOO_LITTLE for f in found) else "ok"
+
+
+def in_words(verdict: str) -> str:
+    return verdict.replace("_", " ")
 
 
 def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
@@ -51,7 +60,7 @@ def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
 
 def as_text(findings: Iterable[Finding]) -> str:
     found = worst_first(findings)
-    lines = [f"verdict: {verdict(found)}"]
+    lines = [f"verdict: {in_words(verdict(found))}"]
     for f in found:
         lines += ["", f"{f.severity}: {f.check} (confidence {f.confidence:.0%}){_steps(f)}"]
         lines += [f"  cause     {f.cause}", f"  evidence  {f.evidence}", f"  fix       {f.fix}"]

@@ -26,7 +26,9 @@ by `python -m ludus.doctor.handbook`.
   entropy …). Others are given as `--columns OURS=THEIRS`, for example `--columns return=score goal=win_rate steps=frame`.
 
 A finding has a severity: *critical* (exit status 1) means that the run or reward does not do what it is for; *warning* that
-it may not; *info* that something is worth knowing. Curves are judged against their own noise: a rise or fall counts when it
+it may not; *info* that something is worth knowing. The verdict (`"verdict"` with `--json`) is that of the worst finding, or `ok`; where
+nothing worse than *info* was found in fewer than a dozen rows it is `too_little_data`: a run that died early is not healthy
+because nothing was seen. Its exit status is 0, as that of `ok`. A file that is not a log is refused (status 2). Curves are judged against their own noise: a rise or fall counts when it
 is larger than three standard errors of means, with the resemblance of neighbouring rows taken into account. The finding
 `not_seen` lists what the log did not hold, so that silence is not taken for health.
 """

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from ludus.doctor.learners import by_learner
 from ludus.doctor.names import AGENT, full_name, is_bookkeeping, is_ours, ours_for
 from ludus.doctor.statistics import Array
-from ludus.doctor.tables import csv_rows, json_rows, number, without_unit
+from ludus.doctor.tables import csv_names, csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
 from ludus.errors import LudusError, nearest
 
 STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
+GIVE = "give a run folder, a CSV or JSON-lines file, or TensorBoard events"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
 ALGORITHMS = ("ppo", "rainbow")
@@ -31,6 +32,8 @@ JUMPS_BACK = 0.1
 """Share of the highest step so far: envs that write side by side are a little out of order."""
 FEW_ROWS = 12
 """What most checks want before they speak: a start, an end and some noise to measure."""
+NOT_LEARNING = ("progress/", "speed/", "memory/", "intervention/")
+"""Families of curves that say nothing about what is learnt."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,16 @@ class Log:
     """One policy plays agents against each other, so that its return need not rise."""
     better_low: frozenset[str] = frozenset(("loss_rate", "draw_rate", "draw"))
     """Goal metrics that are no better for being higher."""
+
+    @property
+    def by_values(self) -> bool:
+        """Ours, and learned by Rainbow."""
+        return self.config.get("algorithm") == "rainbow"
+
+    @property
+    def section(self) -> str:
+        """The settings of the algorithm that wrote it: what a fix has to name."""
+        return "rainbow" if self.by_values else "learn"
 
     def get(self, name: str) -> Curve | None:
         curve = self.curves.get(name)
@@ -174,6 +187,13 @@ class Log:
         return [c for name, c in self.curves.items() if name.startswith(prefix) and len(c)]
 
     @property
+    def rows(self) -> int:
+        """Rows in which something about learning was logged, of metrics: diagnostics and experiments beside them have their own."""
+        told = max((len(c) for name, c in self.curves.items() if not name.startswith(NOT_LEARNING)), default=0)
+        lines = self.get(STEPS)
+        return min(told, len(lines)) if self.ours and lines is not None else told
+
+    @property
     def steps(self) -> int:
         return max((c.last_step for c in self.curves.values() if len(c)), default=0)
 
@@ -182,7 +202,7 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
     """Reads whatever is at `path`. `columns` maps our names (short or full) to theirs, and wins over what is recognised."""
     path = Path(path)
     if not path.exists():
-        raise LudusError(f"there is nothing at {path}: give a run folder, a CSV or JSON-lines file, or TensorBoard events")
+        raise LudusError(f"there is nothing at {path}: {GIVE}")
     kind, files = _find(path)
     log, columns = Log(source=str(path)), columns or {}
     if kind == "ludus" and _is_run(files[0]):
@@ -192,16 +212,14 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
         by_learner(log)
     else:
         rows, note = csv_rows(files[0]) if kind == "csv" else json_rows(files[0])
+        _refuse_other_files(files[0], kind, rows, columns)
         log.notes += [note] if note else []
         if len(files) > 1:
             log.notes.append(f"{files[0].name} was read, {len(files) - 1} other CSV file(s) beside it were not")
         _fill(log, _row_cells(rows, columns, log), columns)
         by_learner(log)
-    longest = max((len(c) for c in log.curves.values()), default=0)
     if not log.curves:
         log.notes.append(f"{path} holds no finished row of metrics yet")
-    elif longest < FEW_ROWS:
-        log.notes.append(f"only {longest} rows: most checks wait for {FEW_ROWS} (log more often, or train longer)")
     return log
 
 
@@ -229,6 +247,15 @@ def _find(path: Path) -> tuple[str, list[Path]]:
     if path.suffix in (".jsonl", ".json", ".ndjson"):
         return ("ludus" if path.name == "metrics.jsonl" else "json"), [path]
     return "csv", [path]
+
+
+def _refuse_other_files(file: Path, kind: str, rows: list[dict[str, Any]], columns: Mapping[str, str]) -> None:
+    """Source code, a config, a letter: what has no column that is known. A log that is still empty may become one."""
+    names = {*csv_names(file)} if kind == "csv" else {name for row in rows for name in row}
+    known = any(name in columns.values() or is_ours(name) or ours_for(name) is not None for name in names)
+    numbers = any(number(value) is not None for row in rows for value in row.values())  # their columns can be named
+    if file.stat().st_size and not known and not numbers:
+        raise LudusError(f"{file} is not a training log: it has no column of numbers; {GIVE}")
 
 
 # -- readers -----------------------------------------------------------------------------------------------------------

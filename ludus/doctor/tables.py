@@ -80,17 +80,28 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
-def csv_rows(path: Path) -> tuple[Rows, str]:
-    """The rows and what was left out. Where commas do not separate columns they may be those of decimals."""
+def csv_names(path: Path) -> list[str]:
+    """The columns of a table, with rows or without."""
+    _, _, table = _csv(path)
+    return [n.strip() for n in table[0]] if table else []
+
+
+def _csv(path: Path) -> tuple[str, str, list[list[str]]]:
+    """Text, delimiter and cells."""
     data = path.read_bytes()
     if b"\0" in data:
         raise LudusError(f"{path} is no text: give a CSV or JSON-lines file, a folder with TensorBoard events, or a run folder")
     text = data.decode("utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not lines:
+    delimiter = max(",;\t", key=lines[0].count) if lines else ","
+    return text, delimiter, list(csv.reader(lines, delimiter=delimiter))
+
+
+def csv_rows(path: Path) -> tuple[Rows, str]:
+    """The rows and what was left out. Where commas do not separate columns they may be those of decimals."""
+    text, delimiter, table = _csv(path)
+    if not table:
         return [], f"{path.name} is empty"
-    delimiter = max(",;\t", key=lines[0].count)
-    table = list(csv.reader(lines, delimiter=delimiter))
     names = [n.strip() for n in table[0]]
     whole = [row for row in table[1:] if len(row) == len(names)]
     note = f"{path.name}: {len(table) - 1 - len(whole)} row(s) cut off, left out" if len(whole) < len(table) - 1 else ""

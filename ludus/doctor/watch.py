@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ludus.doctor.checks import FAMILIES, checks_of
-from ludus.doctor.finding import Finding, worst_first
+from ludus.doctor.finding import TOO_LITTLE, Finding, worst_first
 from ludus.doctor.foreign import in_their_words
-from ludus.doctor.log import Log
+from ludus.doctor.log import FEW_ROWS, Log
 from ludus.doctor.names import OF_VALUES
 
 WANTED = {"return": "whether anything is learnt"}
@@ -18,7 +18,7 @@ WANTED_OF_POLICIES = {
 def examine(log: Log) -> list[Finding]:
     """Everything the checks find, worst first, and a note on what they could not see."""
     found = checked(log) if log.ours else [in_their_words(finding, log) for finding in checked(log)]
-    return worst_first([*found, *_unseen(log)])
+    return worst_first([*found, *_too_little(log), *_unseen(log)])
 
 
 def checked(log: Log) -> list[Finding]:
@@ -31,6 +31,21 @@ def checked(log: Log) -> list[Finding]:
             except (ArithmeticError, ValueError, IndexError) as error:  # one strange column must not silence all other checks
                 log.notes.append(f"the check {check.__name__} could not read this log: {error}")
     return found
+
+
+def _too_little(log: Log) -> list[Finding]:
+    if log.rows >= FEW_ROWS:
+        return []
+    return [
+        Finding(
+            check=TOO_LITTLE,
+            severity="info",
+            cause="too little was logged to judge: silence does not mean that all is well",
+            evidence=f"{log.rows} row(s) say something about learning, and most checks wait for {FEW_ROWS}",
+            confidence=1.0,
+            fix="train longer, or log more often",
+        )
+    ]
 
 
 def _unseen(log: Log) -> list[Finding]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ludus.config import Config
 from ludus.doctor.checks import FAMILIES, checks_of
+from ludus.doctor.finding import in_words, verdict
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
@@ -148,15 +149,16 @@ def _mark(axes: Any, records: Sequence[Record]) -> None:
 
 
 def _findings_table(records: Sequence[Record]) -> str:
+    told = f"<p>Verdict: {in_words(verdict(r.finding for r in records if r.gone is None))}.</p>"
     if not records:
-        return "<p>Nothing.</p>"
+        return told
     rows = "".join(
         f'<tr><td style="color:{COLOUR_OF[r.finding.severity]}">{r.finding.severity}</td><td>{html.escape(r.finding.check)}</td>'
         f"<td>{html.escape(r.finding.cause)}<br><small>{html.escape(r.finding.evidence)}</small></td>"
         f"<td>{html.escape(r.finding.fix)}</td><td>{_when(r)}</td></tr>"
         for r in records
     )
-    return f"<table><tr><th></th><th>check</th><th>cause and evidence</th><th>fix</th><th>steps</th></tr>{rows}</table>"
+    return f"{told}<table><tr><th></th><th>check</th><th>cause and evidence</th><th>fix</th><th>steps</th></tr>{rows}</table>"
 
 
 def _when(record: Record) -> str:
@@ -172,7 +174,7 @@ def _image(figure: Any, title: str) -> str:
 
 
 def _league(run: Run) -> list[tuple[str, list[str]]]:
-    """Ratings from the matches; the payoff matrix where `ludus league --payoff` has played it."""
+    """Ratings from the matches; the payoff matrix where `ludus league RUN --payoff N` has played it."""
     from ludus.league.plots import figure
     from ludus.league.ratings import of_run
 

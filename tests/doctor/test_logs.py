@@ -74,7 +74,8 @@ WARNED = {
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda p: p.stem)
 def test_healthy_runs_are_ok(path):
     found = examine(read_log(path))
-    assert verdict(found) == "ok", [f.check for f in found]
+    few = path.stem == "healthy_sac_pendulum"  # 7 rows
+    assert verdict(found) == ("too_little_data" if few else "ok"), [f.check for f in found]
 
 
 @pytest.mark.parametrize("name", SICK)
@@ -236,7 +237,8 @@ def test_a_csv_that_is_still_being_written(tmp_path):
 def test_a_run_without_metrics_says_so(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     found = examine(read_log(tmp_path))
-    assert [f.check for f in found] == ["not_seen"] and "no iteration was finished" in found[0].evidence
+    assert [f.check for f in found] == ["too_little_data", "not_seen"] and "no iteration was finished" in found[1].evidence
+    assert verdict(found) == "too_little_data"
 
 
 @pytest.mark.parametrize(("file", "text"), [
@@ -278,7 +280,39 @@ def test_events_tell_of_a_run_whose_metrics_are_missing(tmp_path):
 
 def test_an_empty_table(tmp_path):
     (tmp_path / "progress.csv").write_text("")
-    assert "empty" in examine(read_log(tmp_path))[0].evidence
+    found = examine(read_log(tmp_path))
+    assert verdict(found) == "too_little_data" and "empty" in found[1].evidence
+    (tmp_path / "progress.csv").write_text("timesteps,return\n")  # a run that has just begun
+    assert verdict(examine(read_log(tmp_path))) == "too_little_data"
+
+
+def test_a_run_that_died_early_is_not_called_healthy(tmp_path):
+    """Diagnostics and experiments have rows of their own; those of the log are counted. What is found all the same is told."""
+    source = LOGS / "ludus/healthy_pursuit"
+    lines = (source / "metrics.jsonl").read_text().splitlines()
+    (tmp_path / "config.json").write_text((source / "config.json").read_text())
+    (tmp_path / "diagnostics.jsonl").write_text("\n".join((source / "diagnostics.jsonl").read_text().splitlines() * 3))
+    for rows, expected in ((1, "too_little_data"), (6, "too_little_data"), (12, "ok")):
+        (tmp_path / "metrics.jsonl").write_text("\n".join(lines[:rows]) + "\n")
+        found = examine(read_log(tmp_path))
+        assert verdict(found) == expected
+        told = [f.evidence for f in found if f.check == "too_little_data"]
+        assert told == ([f"{rows} row(s) say something about learning, and most checks wait for 12"] if rows < 12 else [])
+    broken = {**json.loads(lines[5]), "ppo/chaser/policy_loss": None}
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines[:5], json.dumps(broken)]) + "\n")
+    assert verdict(examine(read_log(tmp_path))) == "critical"
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("api.py", "import json\n\n\ndef train(recipe, run):\n    return json\n"), ("letter.txt", "Dear reader,\nall is well, and so on.\n"),
+    ("config.json", '{"values": {"game": "pursuit"},\n "origins": {}}'), ("notes.jsonl", "not a row\nnor this\n"),
+])  # fmt: skip
+def test_a_file_that_is_no_log_is_refused(tmp_path, name, text, capsys):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        main(["doctor", "run", str(tmp_path / name)])
+    told = capsys.readouterr()
+    assert stop.value.code == 2 and "is not a training log" in told.err and not told.out
 
 
 def test_nothing_there(tmp_path):

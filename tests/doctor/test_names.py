@@ -2,8 +2,10 @@
 
 import pytest
 
+from ludus.doctor.finding import verdict
 from ludus.doctor.log import read_log
 from ludus.doctor.names import is_bookkeeping, ours_for
+from ludus.doctor.watch import examine
 
 
 @pytest.mark.parametrize(
@@ -67,4 +69,5 @@ def test_all_modules_together_are_no_role():
 @pytest.mark.parametrize(("rows", "few"), [(7, True), (12, False)])
 def test_a_log_of_a_few_rows_says_that_it_is_too_short_to_judge(tmp_path, rows, few):
     (tmp_path / "progress.csv").write_text("steps,return\n" + "".join(f"{i},{i}\n" for i in range(rows)))
-    assert any("only 7 rows" in note for note in read_log(tmp_path).notes) == few
+    log = read_log(tmp_path)
+    assert log.rows == rows and (verdict(examine(log)) == "too_little_data") == few

@@ -117,6 +117,7 @@ def test_the_list_of_runs(page, site):
     page.wait_for_selector("table.list tbody tr")
     row = page.locator("tr", has_text="learned")
     assert "finished" in row.inner_text() and "pursuit" in row.inner_text()
+    assert row.locator(".verdict").inner_text() == "too little data"
     assert page.locator("tr", has=page.get_by_text(EVIL, exact=True)).count() == 1  # as text
     assert page.evaluate("document.querySelectorAll('#page img, #page script').length") == 0
     for name in ("learned", "shelf"):
@@ -128,6 +129,7 @@ def test_the_page_of_a_run(page, site):
     page.goto(site[1] + "#/run/learned")
     page.wait_for_selector(".chart canvas")
     page.wait_for_timeout(100)
+    assert page.get_by_text("Too little data to judge: 4 row(s)").is_visible()
     titles = page.locator(".chart h4").all_inner_texts()
     assert {"Return per role", "Time by phase", "Reward of chaser by term, per episode"} <= set(titles)
     assert len(colours(page, ".chart canvas")) > 3  # curves were drawn

@@ -143,7 +143,7 @@ def test_hostile_names_stay_data(port):
 
 def test_a_run_page_has_everything(port):
     run = json.loads(get(port, "/api/run/learned")[1])
-    assert run["state"] == "finished" and run["verdict"] in ("ok", "warning", "critical")
+    assert run["state"] == "finished" and run["verdict"] == "too_little_data"  # 4 rows
     assert run["headline"]["metric"] == run["curve"]["metric"] == run["config"]["checkpoint.best_metric"][0]
     assert run["effective"]["game"] == "pursuit" and run["effective"]["params"]["max_steps"] == 40
     assert run["config"]["envs"][0] == 8

@@ -162,8 +162,10 @@ function headline({ metric, value, low, high, step }) {
   return `${against(metric)}: ${number(value)}${interval} at step ${count(step)}`;
 }
 
-function findings({ findings, doctor }) {
+function findings({ findings, doctor, verdict }) {
   if (doctor) return h("p.note", {}, doctor);
+  const few = findings.find((f) => f.check === verdict);
+  if (few) return h("p.note", {}, `Too little data to judge: ${few.evidence}.`);
   const shown = findings.filter((f) => f.severity !== "info");
   if (!shown.length) return h("p.fine", {}, "The doctor sees nothing wrong.");
   return h(

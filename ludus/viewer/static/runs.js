@@ -83,7 +83,7 @@ function table(runs, ticked, compare) {
   );
 }
 
-export const verdict = (text) => h(`span.verdict.${text}`, {}, text);
+export const verdict = (text) => h(`span.verdict.${text}`, {}, text.replaceAll("_", " "));
 
 function empty(root) {
   return h(
