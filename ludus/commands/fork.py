@@ -20,7 +20,9 @@ def main(arguments: list[str]) -> int:
     base = forkable(arguments[0])
     config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
     if options.init_from:
-        raise LudusError(f"a fork starts from its own run, not from {options.init_from}: use `ludus train … --init-from`")
+        raise LudusError(
+            f"a fork starts from its own run, not from {options.init_from}: use `ludus train RECIPE --init-from {options.init_from}`"
+        )
     from ludus.commands.summary import report
 
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)

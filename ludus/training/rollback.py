@@ -44,14 +44,12 @@ def plan(run: Run, finding: Finding, config: Config) -> Plan | None:
 
 
 def named(finding: Finding, config: Config) -> dict[str, str]:
-    """The overrides by the names of the algorithm in use, for roles with a value of their own as well."""
+    """The overrides that the config has, for roles with a value of their own as well."""
     known, out = flatten(config), {}
     for name, change in finding.overrides.items():
-        key = name.removeprefix("learn.")
-        if name.startswith("learn.") and config.algorithm == "rainbow":
-            name = f"rainbow.{key}"
         if name in known:
             out[name] = change
+            key = name.removeprefix("learn.")
             out |= {n: change for n in known if n.startswith("learn.roles.") and n.endswith(f".{key}")}
     return out
 

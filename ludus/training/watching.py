@@ -29,6 +29,7 @@ class RunDoctor:
 
     def __init__(self, run: Run, config: Any, layout: Any) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
+        self.section = "rainbow" if config.algorithm == "rainbow" else "learn"
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
@@ -63,7 +64,7 @@ class RunDoctor:
         if self.on_critical == "rollback":
             self.acts_on = Finding(
                 check="not_finite", severity="critical", cause=culprit, evidence=f"at step {step:,}", confidence=0.95,
-                fix="lower the learning rate", first_step=step, overrides={"learn.learning_rate": "*0.1"},
+                fix="lower the learning rate", first_step=step, overrides={f"{self.section}.learning_rate": "*0.1"},
             )  # fmt: skip
 
     def conclude(self, step: int) -> None:

@@ -59,7 +59,7 @@ class Library:
         return path
 
     def pictures(self, run: Run) -> dict[str, Path]:
-        """What `ludus eval --analyse` drew, the newest first."""
+        """What `ludus eval RUN --analyse` drew, the newest first."""
         found = sorted((run.path / "analysis").resolve().glob("*.png"), reverse=True)
         return {p.name: p for p in found if p.resolve().is_relative_to(run.path.resolve())}
 

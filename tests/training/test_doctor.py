@@ -66,6 +66,16 @@ def test_the_command_ends_with_the_verdict(runs, capsys):
     assert summary(runs[0])["verdict"] == "critical"
 
 
+def test_a_run_too_short_to_judge_is_not_called_healthy(tmp_path):
+    from ludus.commands.train import status, summary, text
+
+    run = ludus.train(PROBE, run=tmp_path / "short", quiet=True, **{**SMALL, "train.total_agent_steps": 200})
+    assert summary(run)["verdict"] == "too_little_data" and status(run) == 0
+    told = f"doctor: too little data: {len(run.metrics())} row(s) say something about learning, and most checks wait for 12"
+    assert told in text(run)
+    assert "Verdict: too little data." in (run.path / "report.html").read_text()
+
+
 def test_a_resumed_run_has_the_findings_of_its_checkpoint_and_is_not_stopped_for_them_again(runs):
     """Whoever resumes has seen why it stopped. It goes on to the end of its budget."""
     sick, _ = runs
@@ -128,7 +138,7 @@ def test_a_tenth_of_a_schedule(tmp_path, rate, less):
 def test_rainbow_has_a_learning_rate_of_its_own(tmp_path):
     config = Config(game="pursuit", algorithm="rainbow")
     config.rainbow.learning_rate = 0.01
-    fix = finding(learn__learning_rate="*0.1", learn__target_kl="0.02")
+    fix = finding(rainbow__learning_rate="*0.1")
     chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 0), fix, config)
     assert chosen is not None and chosen.changes == {"rainbow.learning_rate": "0.001"}
 

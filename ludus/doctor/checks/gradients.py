@@ -44,7 +44,7 @@ def not_finite(log: Log) -> Iterator[Finding]:
         evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
         confidence=0.95,
         fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
-        overrides={"learn.learning_rate": "*0.1"},
+        overrides={f"{log.section}.learning_rate": "*0.1"},
         first_step=step,
         last_step=log.steps,
     )
@@ -94,14 +94,16 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
             continue
         early, late = float(np.median(head(curve.values, 0.2))), float(np.median(tail(curve.values, 0.3)))
         if early > 0 and late / early >= GREW:
+            rate = f"lower {log.section}.learning_rate to a third"
+            other = "scale rewards down (rainbow.reward_scale)" if log.by_values else "normalise returns, learn.max_grad_norm=0.5"
             yield Finding(
                 check="gradient_explodes",
                 severity="critical" if late / early >= GREW**1.5 else "warning",
                 cause=f"the gradients of {role} grow without end",
                 evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: {late / early:,.0f} times",
                 confidence=0.7,
-                fix="lower learn.learning_rate to a third, normalise returns, learn.max_grad_norm=0.5",
-                overrides={"learn.learning_rate": "*0.3", "learn.max_grad_norm": "0.5"},
+                fix=f"{rate}, {other}",
+                overrides={f"{log.section}.learning_rate": "*0.3"} | ({} if log.by_values else {"learn.max_grad_norm": "0.5"}),
                 first_step=_first_above(curve, BEGAN * GREW * early),
                 last_step=curve.last_step,
             )
@@ -170,8 +172,8 @@ def dead_units(log: Log) -> Iterator[Finding]:
                     cause=f"the network of {role} has lost {'most units of a layer' if dead else 'the ability to tell inputs apart'}",
                     evidence=f"{curve.name} is {late:.3g} over the last half",
                     confidence=0.6,
-                    fix="lower learn.learning_rate to a third and start again; policy.activation=silu",
-                    overrides={"learn.learning_rate": "*0.3"},
+                    fix=f"lower {log.section}.learning_rate to a third and start again; policy.activation=silu",
+                    overrides={f"{log.section}.learning_rate": "*0.3"},
                     first_step=curve.first_step,
                     last_step=curve.last_step,
                 )

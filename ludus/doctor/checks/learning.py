@@ -143,8 +143,9 @@ def return_falls(log: Log) -> Iterator[Finding]:
             evidence=f"start {judged.start:.4g}, best {judged.best:.4g} from step {judged.best_step:,}, end {judged.end:.4g}: "
             f"{judged.lost:.0%} of the gain is gone",
             confidence=0.75,
-            fix="go back to the best checkpoint with a third of the learning rate, or set learn.target_kl=0.02",
-            overrides={"learn.learning_rate": "*0.3", "learn.target_kl": "0.02"},
+            fix="go back to the best checkpoint with a third of the learning rate, or "
+            + ("move the target network more slowly (rainbow.target_every)" if log.by_values else "set learn.target_kl=0.02"),
+            overrides={f"{log.section}.learning_rate": "*0.3"} | ({} if log.by_values else {"learn.target_kl": "0.02"}),
             first_step=judged.best_step,
             last_step=curve.last_step,
         )
@@ -210,8 +211,9 @@ def return_swings(log: Log) -> Iterator[Finding]:
                 cause=f"the return of {role} swings up and down instead of settling",
                 evidence=f"{falls} falls of more than {HALF:.0%} of its range ({smooth.min():.4g} to {smooth.max():.4g})",
                 confidence=0.55,
-                fix="lower learn.learning_rate to a third, or collect twice as much per update (learn.rollout, envs)",
-                overrides={"learn.learning_rate": "*0.3"},
+                fix=f"lower {log.section}.learning_rate to a third, or collect twice as much per update "
+                + ("(half of rainbow.replay_ratio)" if log.by_values else "(learn.rollout, envs)"),
+                overrides={f"{log.section}.learning_rate": "*0.3"},
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )
@@ -257,7 +259,7 @@ def learned_by_heart(log: Log) -> Iterator[Finding]:
             cause=f"play against {opponent} is worse where nothing was trained on: the training levels are known by heart",
             evidence=f"{trained.name} at least {low.values[here]:.2f}, {held_out.name} at most {high.values[-1]:.2f} at step {step:,}",
             confidence=0.6,
-            fix="train on many more maps, terrains or tracks (`ludus games show GAME` lists what sets their number)",
+            fix="train on many more maps, terrains or tracks (`ludus games GAME` lists what sets their number)",
             first_step=step,
             last_step=step,
         )

@@ -53,7 +53,8 @@ def return_without_goal(log: Log) -> Iterator[Finding]:
             evidence=f"return {told.returns.start:.4g} to {told.returns.end:.4g}; {told.name} {told.goal.start:.3g} to {told.goal.end:.3g}"
             + (" (falling)" if told.fell else ""),
             confidence=0.8 if told.fell else 0.65,
-            fix="audit the reward (ludus doctor check) and lower what pays without the goal" + (f": '{term}'" if term else ""),
+            fix="audit the reward (`ludus doctor check RECIPE`) and lower what pays without the goal"
+            + (f": '{term}'" if term else ""),
             first_step=log.curves[told.name].first_step,
             last_step=log.curves[told.name].last_step,
         )

@@ -139,7 +139,9 @@ def one_sided(log: Log) -> Iterator[Finding]:
             if late > ONE_SIDED
             else f"share won at least {usual:.2f} in every second row {rows}, {now:.2f} at its end",
             confidence=0.5,
-            fix=f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
+            fix="weaker opponents for the other side"  # rainbow has no settings for single roles
+            if log.by_values
+            else f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
             first_step=int(curve.steps[len(curve) // 2 if late > ONE_SIDED else 0]),
             last_step=curve.last_step,
         )

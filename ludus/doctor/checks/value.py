@@ -70,8 +70,10 @@ def value_impossible(log: Log) -> Iterator[Finding]:
                 + (f"possible is {low:.4g} to {high:.4g}" if known else f"the largest return seen is {limit:.4g}")
                 + f"; outside since step {onset:,}",
                 confidence=0.85,
-                fix="lower the learning rate to a tenth; copy the target network every 1,000 updates or more; gamma at most 0.99",
-                overrides={"learn.learning_rate": "*0.1"},
+                fix="lower the learning rate to a tenth; "
+                + ("copy the target network every 1,000 updates or more; " if key != "value_mean" else "")
+                + "gamma at most 0.99",
+                overrides={f"{log.section}.learning_rate": "*0.1"},
                 first_step=onset,
                 last_step=curve.last_step,
             )
@@ -215,8 +217,9 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
                 evidence=f"{grown:,.0f} times its lowest level, growing since step {onset:,}"
                 + (f"; values are off by {error:.3g}, and the largest return seen is {limit:.4g}" if impossible else ""),
                 confidence=0.7,
-                fix="lower the learning rate to a tenth; normalise returns or scale rewards; slower target updates",
-                overrides={"learn.learning_rate": "*0.1"},
+                fix="lower the learning rate to a tenth; normalise returns or scale rewards"
+                + ("; slower target updates" if key != "value_loss" or not log.ours else ""),
+                overrides={f"{log.section}.learning_rate": "*0.1"},
                 first_step=onset,
                 last_step=curve.last_step,
             )
