@@ -14,7 +14,16 @@ import numpy as np
 
 from ludus.agent import Agent
 from ludus.config import (
-    Config, apply_preset, check, check_types, flatten, origins, refuse_preset, refuse_unused, set_value, unflatten,
+    Config,
+    apply_preset,
+    check,
+    check_types,
+    flatten,
+    origins,
+    refuse_preset,
+    refuse_unused,
+    set_value,
+    unflatten,
 )  # fmt: skip
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError

@@ -77,8 +77,7 @@ def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
 
 def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
     """The doctor's word at the end: what is wrong, why, and what to do; the worst findings first."""
-    from ludus.doctor.finding import TOO_LITTLE
-    from ludus.doctor.finding import in_words as verdict_in_words
+    from ludus.doctor.finding import TOO_LITTLE, verdict_in_words
 
     found = [f for f in result["findings"] if f["severity"] != "info"]
     shown = found if full else found[:MOST_FINDINGS]
@@ -112,7 +111,7 @@ def _next(result: Mapping[str, Any], config: Config) -> dict[str, str]:
         (key, rate), *_ = config.learning_rates([]).items()
         steps, seconds = config.train.total_agent_steps, config.train.total_seconds
         if parse(rate)(1.0) == 0:  # with more budget it would stay at 0: a fork starts its schedules again
-            go_on = f"ludus fork {result['run']}{mark} --{key.replace('_', '-')} \"3e-4 -> 0\""
+            go_on = f'ludus fork {result["run"]}{mark} --{key.replace("_", "-")} "3e-4 -> 0"'
         else:
             go_on += f" --train.total-agent-steps {2 * steps}" if steps else f" --train.total-seconds {2 * (seconds or 0):.0f}"
     return {"measure": f"ludus eval {result['run']}{mark} --against {against}", "go on": go_on}

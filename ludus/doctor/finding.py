@@ -47,7 +47,7 @@ def verdict(findings: Iterable[Finding]) -> str:
     return TOO_LITTLE if any(f.check == TOO_LITTLE for f in found) else "ok"
 
 
-def in_words(verdict: str) -> str:
+def verdict_in_words(verdict: str) -> str:
     return verdict.replace("_", " ")
 
 
@@ -60,7 +60,7 @@ def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
 
 def as_text(findings: Iterable[Finding]) -> str:
     found = worst_first(findings)
-    lines = [f"verdict: {in_words(verdict(found))}"]
+    lines = [f"verdict: {verdict_in_words(verdict(found))}"]
     for f in found:
         lines += ["", f"{f.severity}: {f.check} (confidence {f.confidence:.0%}){_steps(f)}"]
         lines += [f"  cause     {f.cause}", f"  evidence  {f.evidence}", f"  fix       {f.fix}"]

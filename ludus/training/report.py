@@ -10,7 +10,7 @@ from typing import Any
 
 from ludus.config import Config
 from ludus.doctor.checks import FAMILIES, checks_of
-from ludus.doctor.finding import in_words, verdict
+from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
@@ -149,7 +149,7 @@ def _mark(axes: Any, records: Sequence[Record]) -> None:
 
 
 def _findings_table(records: Sequence[Record]) -> str:
-    told = f"<p>Verdict: {in_words(verdict(r.finding for r in records if r.gone is None))}.</p>"
+    told = f"<p>Verdict: {verdict_in_words(verdict(r.finding for r in records if r.gone is None))}.</p>"
     if not records:
         return told
     rows = "".join(
