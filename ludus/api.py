@@ -205,10 +205,12 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, **bud
         )
     with Dashboard(config, quiet) as dashboard:
         trainer = Trainer(run, config, display=dashboard)
+        trainer.restore(run, step)
+        # until here nothing on disk was changed: what cannot be resumed stays as it was
         if mark is not None:
             _drop_newer(run, step)
         remove_unfinished(run)
-        trainer.restore(run, step)
+        trainer.cut_back(step)
         _say_what_changed(checkpoint.read_manifest(run, step))
         _say_if_nothing_is_learned(trainer, folder)
         run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})

@@ -1,6 +1,6 @@
 """How much of a run's budget is spent, and where its schedules stand.
 
-Schedules follow the share of the budget. When a budget changes on the way (`ludus resume --train.total-agent-steps …`, a
+Schedules follow the share of the budget. When a budget changes on the way (`--train.total-agent-steps` of a resume, a
 rollback), they go on from where they stood and reach their ends with the new budget: a learning rate that has come down
 never jumps up again.
 """

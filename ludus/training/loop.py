@@ -396,7 +396,7 @@ class Trainer:
             self.league.pool.remove_unused(self.league.in_slots(), checkpoint.snapshots_of(self.run))
 
     def restore(self, source: Run, step: int) -> None:
-        """Goes on from a checkpoint of this run, bit for bit: everything must fit."""
+        """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing on disk: `cut_back` does."""
         manifest = checkpoint.read_manifest(source, step)
         where = f"{source.path}@{step}"
         if self.stages is not None and manifest["curriculum"] is not None:
@@ -426,6 +426,10 @@ class Trainer:
         if self.schedule_share != p.schedule_share:  # the budget is another one
             p.anchor = Anchor(p.schedule_share, p.agent_steps, p.seconds)
         self._saved_at = (step, self.progress.seconds)
+
+    def cut_back(self, step: int) -> None:
+        """The run folder as it was at the checkpoint that was restored: what came after makes way."""
+        manifest = checkpoint.read_manifest(self.run, step)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
         self.doctor.load_state(manifest.get("doctor"))
 

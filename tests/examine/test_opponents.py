@@ -52,7 +52,7 @@ FAULTS = {
         "opponents_remember_their_own_episode", "opponents",
     ),
     "a bot's rows are replayed": (
-        Fault("ludus.learn.rainbow:Role.see", 'self.flat("valid") & (self.flat("controller") == 0)', 'self.flat("valid")'),
+        Fault("ludus.learn.rainbow:Role.see", 'valid = self.flat("valid") & learns', 'valid = self.flat("valid")'),
         "what_bots_do_is_not_replayed", "valid rows",
     ),
     "weights do not decay": (

@@ -10,6 +10,7 @@ from ludus.config import Config, EvalConfig, LeagueConfig, LogConfig, PolicyConf
 from ludus.errors import LudusError
 from ludus.league.exploit import free_folder
 from ludus.league.payoff import columns
+from ludus.training import checkpoint
 from ludus.training.run import Run, read_lines
 from ludus.training.start import create, prepare
 
@@ -102,7 +103,8 @@ def test_other_runs_stay_in_the_pool_and_in_the_log(run, tmp_path):
     other = f"{run}@0"
     settings = dict(opponents=(other,), pool_size=3, snapshot_every=1000)
     trained = ludus.train(cards(steps=8000, **settings), run=tmp_path / "r", quiet=True)
-    steps = sorted(int(p.stem) for p in (trained.path / "snapshots").iterdir())
+    newest = checkpoint.read_manifest(trained, checkpoint.find(trained, None))
+    steps = [int(step) for step in newest["league"]["snapshots"]]
     assert steps[0] == -1 and steps[1] == 0 and len(steps) == 4, "three of its own and the other run's"
     assert other in {line["opponent"] for line in read_lines(trained.path / "matches.jsonl")}
     half = ludus.train(cards(steps=4000, **settings), run=tmp_path / "half", quiet=True)

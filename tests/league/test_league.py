@@ -172,3 +172,22 @@ def test_every_kept_checkpoint_of_a_full_pool_can_be_resumed(tmp_path):
         shutil.copytree(run.path, tmp_path / str(step))
         again = ludus.resume(f"{tmp_path / str(step)}@{step}", quiet=True, total_agent_steps=step + 1500)
         assert checkpoint.steps(again)[-1] > step
+
+
+def contents(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "lock"}
+
+
+def test_a_resume_that_fails_changes_nothing(tmp_path):
+    """A snapshot of an older checkpoint is gone: newer checkpoints, logs and all other snapshots stay as they were."""
+    settings = config(steps=12_000, mix="self 1, pool 1", snapshot_every=1500, slots=2)
+    settings.checkpoint.every_agent_steps, settings.checkpoint.every_seconds = 4_000, None
+    run = ludus.train(settings, run=tmp_path / "run", quiet=True)
+    middle = checkpoint.steps(run)[1]
+    league = checkpoint.read_manifest(run, middle)["league"]
+    lost = league["slots"][0]["snapshots"]["chaser"]
+    (run.path / "snapshots" / f"{lost:012d}.safetensors").unlink()
+    before = contents(run.path)
+    with pytest.raises(LudusError, match="cannot be read"):
+        ludus.resume(f"{run.path}@{middle}", quiet=True, total_agent_steps=20_000)
+    assert contents(run.path) == before

@@ -57,7 +57,12 @@ def test_the_first_line_of_every_recipe_is_drawn(recipe):
 def test_everything_fits_however_much_there_is(width):
     """Numbers as long as they get, four goals, five findings, a status: no line wraps, and goals are whole or left out."""
     line = {f"goal/fighter/{name}": -123.4567 for name in ("win", "draw", "stock_difference", "damage_difference")}
-    line |= {"episode/fighter/return": -1234.5, "speed/agent_steps_per_s": 12_345_678.0, "eval/bot:based/win": 0.5}
+    line |= {
+        "progress/episodes": 10**7,
+        "episode/fighter/return": -1234.5,
+        "speed/agent_steps_per_s": 12_345_678.0,
+        "eval/bot:based/win": 0.5,
+    }
     line |= {f"ppo/fighter/{key}": 1.23456e-7 for key in ("entropy_share", "approx_kl", "explained_variance")}
     line |= {"eval/bot:based/win_low": 0.4, "eval/bot:based/win_high": 0.6} | {f"speed/share/{c}": 0.1 for c in "abcdefghij"}
     made = load_recipe("brawl")
@@ -93,7 +98,7 @@ def test_a_training_is_drawn_in_which_a_role_has_no_valid_rows(tmp_path, monkeyp
     told = []
     monkeypatch.setattr(Dashboard, "status", lambda self, text: told.append(text))
     run = ludus.train(config(league=LeagueConfig(mix="bot:flee 1"), train=SHORT), run=tmp_path / "wide")
-    assert not all("ppo/runner/entropy_share" in line for line in run.metrics()), "the runners learned in every iteration"
+    assert not any("ppo/runner/entropy_share" in line for line in run.metrics()), "the runners learned"
     screen = Screen(160)
     screen.feed(written.getvalue())
     rows = screen.text.splitlines()
@@ -102,7 +107,7 @@ def test_a_training_is_drawn_in_which_a_role_has_no_valid_rows(tmp_path, monkeyp
     assert "100%" in panel[1] and "agent-steps" in panel[2] and "per second" in panel[2] and "elapsed" in panel[3]
     assert any(row.startswith("│ runner ") for row in panel) and any("catch_rate against bot:flee" in row for row in panel)
     seen = Library(tmp_path).whole("wide")["metrics"]
-    assert None in seen["ppo/runner/entropy_share"] and None not in seen["ppo/chaser/entropy_share"]
+    assert "ppo/runner/entropy_share" not in seen and None not in seen["ppo/chaser/entropy_share"]
     assert "Entropy share" in (run.path / "report.html").read_text()
     assert {"evaluating against self, 0 of 4 episodes", "evaluating against bot:flee, 0 of 4 episodes"} <= set(told)
 

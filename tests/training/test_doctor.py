@@ -67,12 +67,12 @@ def test_the_command_ends_with_the_verdict(runs, capsys):
 
 
 def test_a_run_too_short_to_judge_is_not_called_healthy(tmp_path):
-    from ludus.commands.train import status, summary, text
+    from ludus.commands.summary import report, summary, text
 
     run = ludus.train(PROBE, run=tmp_path / "short", quiet=True, **{**SMALL, "train.total_agent_steps": 200})
-    assert summary(run)["verdict"] == "too_little_data" and status(run) == 0
+    assert summary(run)["verdict"] == "too_little_data" and report(run, as_json=True, full=False) == 0
     told = f"doctor: too little data: {len(run.metrics())} row(s) say something about learning, and most checks wait for 12"
-    assert told in text(run)
+    assert told in text(run, summary(run), full=False)
     assert "Verdict: too little data." in (run.path / "report.html").read_text()
 
 

@@ -128,7 +128,7 @@ def test_an_evaluation_does_not_bring_the_next_one_nearer(tmp_path, monkeypatch)
 
 
 def test_nothing_is_left_where_preparing_fails(tmp_path, monkeypatch):
-    def fail(self):
+    def fail(self, schedules_at):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Trainer, "begin", fail)
