@@ -34,7 +34,8 @@ class Diagnostics:
         out: dict[str, Any] = {}
         for name, policy in self.algorithm.policies.items():
             evidence = self.algorithm.evidence(name)
-            parts = {**self._modules(name, policy), **self._units(policy, evidence), **self._inputs(name, policy, evidence)}
+            modules = self._modules(name, policy) if evidence.decided else {}
+            parts = {**modules, **self._units(policy, evidence), **self._inputs(name, policy, evidence)}
             parts |= {**self._masks(name, evidence), **self._replay(name, evidence)}
             for key, value in parts.items():
                 out[f"{key.split('/')[0]}/{name}/{key.partition('/')[2]}"] = value

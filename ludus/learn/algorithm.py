@@ -26,6 +26,7 @@ class Evidence(NamedTuple):
     observation: Tensor  # [rows, entries] that were learned from
     suspects: Mapping[str, Tensor]  # name → tensor in the order of computation, to find the first NaN in
     replay: Any = None  # the Replay of the role, where there is one
+    decided: bool = True  # did the role decide anything in this iteration? Else at most its value was learned
 
 
 class Algorithm(Protocol):

@@ -93,6 +93,7 @@ class PPO(Learner):
                 "observation": r.observation[..., : role.policy.entries], "reward": r.reward, "value": r.value,
                 "log_prob": r.log_prob, "advantage": r.advantage,
             },
+            decided=bool(valid.any()),
         )  # fmt: skip
 
     # -- playing -------------------------------------------------------------------------------------------------------

@@ -162,8 +162,8 @@ def _findings_table(records: Sequence[Record]) -> str:
 
 
 def _when(record: Record) -> str:
-    since = f"from {record.finding.first_step:,}" if record.finding.first_step is not None else ""
-    return since + (f", no longer seen at {record.gone:,}" if record.gone is not None else "")
+    since = [f"from {record.finding.first_step:,}"] if record.finding.first_step is not None else []
+    return ", ".join([*since, *([f"no longer seen at {record.gone:,}"] if record.gone is not None else [])])
 
 
 def _image(figure: Any, title: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ludus.config import Config, PolicyConfig, PPOConfig, resolve
+from ludus.examine.evidence import Diagnostics
 from ludus.learn.ppo import PPO
 from ludus.policies.heads import Actions
 from ludus.policies.player import Player
@@ -257,3 +258,17 @@ def test_recomputed_activations_give_the_same_gradients(memory):
         loss_of_everything(ppo, role, data).backward()
         gradients.append([p.grad.clone() for p in role.parameters])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+def test_nothing_is_said_of_gradients_where_only_values_were_learned():
+    """The runners are idle throughout: their policy gets no gradient, which is no fault of any module."""
+    ppo = collect(make(memory="none", bptt=1))
+    rollout = ppo.roles["runner"].rollout
+    rollout.idle |= rollout.valid
+    rollout.valid.zero_()
+    diagnostics = Diagnostics(ppo, ppo.batch.layout)
+    diagnostics.before()
+    metrics = ppo.learn(0.0)
+    assert metrics["ppo/runner/epochs_run"] > 0 and metrics["ppo/runner/value_loss"] > 0
+    modules = {name.split("/")[1] for name in diagnostics.after() if name.startswith("module/")}
+    assert modules == {"chaser"}

@@ -12,6 +12,8 @@ from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import head, tail, windows
 
 LEARNERS = ("ppo/", "rainbow/", "module/", "units/")
+FEWEST_LOOKS = 2
+"""In one look all rows may have been idle ones, from which only the value learns."""
 UNDEFINED = ("explained_variance",)
 """Not a number by right: where all returns are alike there is no variance to explain."""
 NOTHING = 1e-7
@@ -128,7 +130,8 @@ def module_without_gradient(log: Log) -> Iterator[Finding]:
             for c in log.starting(f"module/{role}/")
             if c.name.endswith("/gradient")
         }
-        silent = [n for n, c in found.items() if float(np.abs(c.values).max()) == 0.0 and not _empty(log, role, n)]
+        looked = {n: c for n, c in found.items() if len(c) >= FEWEST_LOOKS}
+        silent = [n for n, c in looked.items() if float(np.abs(c.values).max()) == 0.0 and not _empty(log, role, n)]
         if silent and len(silent) < len(found):
             curve = found[silent[0]]
             yield Finding(
