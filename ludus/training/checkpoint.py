@@ -83,10 +83,12 @@ def find(run: Run, mark: str | None) -> int:
     if mark is None:
         return complete[-1]
     if mark == "best":
-        best = run.path / "best.json"
-        if not best.exists():
+        best = read_manifest(run, complete[-1])["progress"]["best"]
+        if not best:
             raise LudusError(f"{run.path} has no best checkpoint yet: nothing was evaluated; leave @best out")
-        return int(run.read_json("best.json")["step"])
+        if best["step"] not in complete:
+            raise LudusError(f"the best checkpoint of {run.path}, @{best['step']}, is gone: use @{complete[-1]}, the newest")
+        return int(best["step"])
     if not mark.isdigit() or int(mark) not in complete:
         near = min(complete, key=lambda s: abs(s - int(mark))) if mark.isdigit() else complete[-1]
         raise LudusError(f"{run.path} has no checkpoint @{mark}: the nearest is @{near} (there are {len(complete)})")

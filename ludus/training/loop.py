@@ -389,11 +389,18 @@ class Trainer:
         }
         checkpoint.save(self.run, p.agent_steps, tensors, manifest)
         self._saved_at = (p.agent_steps, p.seconds)
-        if p.best:
-            write_atomically(self.run.path / "best.json", json.dumps(p.best))
+        self.write_best()
         checkpoint.prune(self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set())
         if self.league is not None:
             self.league.pool.remove_unused(self.league.in_slots(), checkpoint.snapshots_of(self.run))
+
+    def write_best(self) -> None:
+        """best.json, for whoever looks at the folder: what the newest checkpoint says."""
+        path = self.run.path / "best.json"
+        if self.progress.best:
+            write_atomically(path, json.dumps(self.progress.best))
+        else:
+            path.unlink(missing_ok=True)
 
     def restore(self, source: Run, step: int) -> None:
         """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing on disk: `cut_back` does."""
@@ -425,12 +432,15 @@ class Trainer:
         self.progress = p = Progress.from_json(manifest["progress"])
         if self.schedule_share != p.schedule_share:  # the budget is another one
             p.anchor = Anchor(p.schedule_share, p.agent_steps, p.seconds)
+        if p.best and p.best["step"] not in checkpoint.steps(source):
+            p.best = {}  # of an older checkpoint: a better one has replaced it since
         self._saved_at = (step, self.progress.seconds)
 
     def cut_back(self, step: int) -> None:
         """The run folder as it was at the checkpoint that was restored: what came after makes way."""
         manifest = checkpoint.read_manifest(self.run, step)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
+        self.write_best()
         self.doctor.load_state(manifest.get("doctor"))
 
 

@@ -360,6 +360,26 @@ def test_the_best_checkpoint_counts_every_role_and_ties_go_to_the_newer(run):
     assert best["step"] == max(step for step, value in values.items() if value == max(values.values()))
 
 
+def test_the_best_checkpoint_is_the_one_that_the_newest_names(copy):
+    """Also where best.json is from before: the process died between the two."""
+    steps = checkpoint.steps(copy)
+    named = checkpoint.read_manifest(copy, steps[-1])["progress"]["best"]["step"]
+    (copy.path / "best.json").write_text('{"metric": "eval/self/return", "value": 0, "step": 1}')
+    assert checkpoint.find(copy, "best") == named
+    resumed = api.resume(copy.path, quiet=True, total_agent_steps=steps[-1] + 1000)
+    assert resumed.read_json("best.json")["step"] == checkpoint.find(resumed, "best") in checkpoint.steps(resumed)
+
+
+def test_a_best_checkpoint_that_is_gone_is_forgotten_when_an_older_one_is_resumed(copy):
+    steps = checkpoint.steps(copy)
+    path = checkpoint.folder(copy, steps[1]) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["progress"]["best"] = {"metric": "eval/bot:flee/catch_rate", "value": 2.0, "step": steps[1] - 1}
+    path.write_text(json.dumps(manifest))
+    resumed = api.resume(f"{copy.path}@{steps[1]}", quiet=True, total_agent_steps=steps[1] + 2000)
+    assert checkpoint.find(resumed, "best") in checkpoint.steps(resumed)
+
+
 def test_short_episodes_do_not_count_more_often():
     """Env i's episodes last i + 1 steps; any number of episodes must give whole rounds in env order."""
     from types import SimpleNamespace
