@@ -40,7 +40,8 @@ def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]],
     try:
         run.flush()
         path.mkdir(parents=True, exist_ok=True)
-        sync_folder(path.parent)
+        for above in (path.parent, run.path):  # a file that is safe in a folder that is not is lost with it
+            sync_folder(above)
         files = {}
         for name in FILES:
             data = {k: v.detach().cpu().contiguous() for k, v in tensors[name.split(".")[0]].items()}
@@ -99,7 +100,7 @@ def read_manifest(run: Run, step: int) -> dict[str, Any]:
     path = folder(run, step) / "manifest.json"
     try:
         manifest = json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise LudusError(f"{path} cannot be read ({error}): {_alternative(run, step)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else "none"

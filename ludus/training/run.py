@@ -56,7 +56,9 @@ def default_name(game: str) -> str:
 
 def split_reference(reference: str) -> tuple[Path, str | None]:
     """RUN, RUN@STEP or RUN@best as folder and mark."""
-    path, _, mark = reference.partition("@")
+    path, at, mark = reference.rpartition("@")
+    if not at or Path(reference).exists():  # a folder's name may have an @ of its own
+        return Path(reference), None
     return Path(path), mark or None
 
 
@@ -128,7 +130,7 @@ class Run:
     def read_json(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text())
-        except (OSError, json.JSONDecodeError) as error:
+        except (OSError, ValueError) as error:  # also of bytes that are no text
             raise LudusError(f"{self.path / name} cannot be read: {error}") from None
 
     def config(self) -> Config:
@@ -222,7 +224,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """JSON lines; a line cut off in the middle (a run being written, or killed) is left out."""
     records: list[dict[str, Any]] = []
     if path.exists():
-        for line in path.read_text().splitlines():
+        for line in path.read_text(errors="replace").splitlines():
             with contextlib.suppress(json.JSONDecodeError):
                 records.append(json.loads(line))
     return records

@@ -96,7 +96,7 @@ class Library:
                 "replays": len(self.replays(run)),
                 "curve": curve,
             }
-        except (LudusError, OSError, AttributeError, TypeError) as error:
+        except (LudusError, OSError, ValueError, LookupError, AttributeError, TypeError) as error:
             return {"name": name, "error": str(error)}
 
     def whole(self, name: str) -> dict[str, Any]:

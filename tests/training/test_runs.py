@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import ludus
 from ludus import LudusError, api
 from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig
 from ludus.training import checkpoint
-from ludus.training.run import Run, read_lines
+from ludus.training.run import Run, read_lines, split_reference
 from ludus.training.weights import refuse_other_meaning
 
 TINY = StrategyConfig(size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8)
@@ -440,3 +441,26 @@ def test_references_that_lead_nowhere(run, tmp_path):
 def test_time_budget(tmp_path):
     made = ludus.train(config(train=TrainConfig(total_seconds=0.5, threads=1)), run=tmp_path / "timed", quiet=True)
     assert 0.5 <= made.metrics()[-1]["progress/seconds"] < 5
+
+
+def test_a_folder_may_have_an_at_sign_in_its_name(copy, tmp_path):
+    odd = tmp_path / "me@home"
+    shutil.copytree(copy.path, odd)
+    step = checkpoint.steps(copy)[-1]
+    assert split_reference(f"{odd}") == (odd, None) and split_reference(f"{odd}@{step}") == (odd, str(step))
+    assert split_reference(f"{odd}@best") == (odd, "best") and split_reference("runs/new@best") == (Path("runs/new"), "best")
+    assert ludus.load(f"{odd}@{step}").role == ludus.load(odd).role
+
+
+def test_bytes_that_are_no_text_are_one_sentence(copy):
+    for name in ("config.json", "checkpoints"):
+        path = (
+            copy.path / name if name.endswith("json") else checkpoint.folder(copy, checkpoint.steps(copy)[-1]) / "manifest.json"
+        )
+        before = path.read_bytes()
+        path.write_bytes(b"\xff\xfe" + before)
+        with pytest.raises(LudusError, match="cannot be read"):
+            ludus.load(copy.path)
+        path.write_bytes(before)
+    (copy.path / "metrics.jsonl").write_bytes(b"\xff\n" + (copy.path / "metrics.jsonl").read_bytes())
+    assert copy.metrics()

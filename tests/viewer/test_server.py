@@ -153,16 +153,17 @@ def test_a_run_page_has_everything(port):
 
 
 def test_a_damaged_folder_is_listed_with_what_is_wrong(tmp_path):
-    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"values": 3}'), ("d", '{"values": {"game": ["x"]}}')):
+    damaged = {"a": b"{", "b": b"[]", "c": b'{"values": 3}', "d": b'{"values": {"game": ["x"]}}', "e": b"\xff\xfe{}"}
+    for name, content in damaged.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(text)
+        (tmp_path / name / "config.json").write_bytes(content)
         (tmp_path / name / "metrics.jsonl").write_text(
             '{"progress/agent_steps": "x"}\n[1]\n{"progress/agent_steps": NaN}\n{"progr'
         )
     with serving(tmp_path) as (_, port):
         status, body, _ = get(port, "/api/runs")
         runs = {run["name"]: run for run in json.loads(body)["runs"]}
-        assert status == 200 and set(runs) == set("abcd") and "cannot be read" in runs["a"]["error"]
+        assert status == 200 and set(runs) == set("abcde") and "cannot be read" in runs["a"]["error"]
         assert all(get(port, f"/api/run/{name}")[0] < 500 for name in "cd")
 
 
