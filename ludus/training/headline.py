@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from typing import Any
 
 from ludus.config import Config
@@ -29,6 +31,28 @@ def evaluated(config: Config, layout: Any, game: Game | None) -> list[str]:
     return names
 
 
+def refuse_unevaluated(setting: str, chosen: str, names: Sequence[str], greedy: bool) -> None:
+    """A metric that something waits for must be one of those that evaluations write."""
+    if chosen in names or (greedy and chosen.removesuffix("_greedy") in names):
+        return
+    close = difflib.get_close_matches(chosen, names, 3, 0.5)
+    opponents, metrics = (dict.fromkeys(name.split("/", 2)[k] for name in names) for k in (1, 2))
+    first = f"use {' or '.join(close)}; there is" if close else "there is"
+    raise LudusError(
+        f"{setting}={chosen} will not be evaluated: {first} eval/AGAINST/METRIC with AGAINST one of {', '.join(opponents) or 'nobody'} "
+        f"and METRIC one of {', '.join(metrics) or 'nothing'}" + (", each also with _greedy" if greedy else "")
+    )
+
+
+def check_stage_metrics(config: Config) -> None:
+    """A stage that ends by an evaluation waits for a metric that evaluations write."""
+    layout, game = layout_of(config)
+    names = evaluated(config, layout, game)
+    for i, stage in enumerate(config.curriculum.stages):
+        if stage.metric.startswith("eval/"):
+            refuse_unevaluated(f"metric of stage {i + 1}", stage.metric, names, greedy=False)
+
+
 def headline(config: Config) -> str | None:
     """checkpoint.best_metric, which must be evaluated; else the game's headline, or what is nearest to it. None: nothing is
     evaluated."""
@@ -36,10 +60,7 @@ def headline(config: Config) -> str | None:
     names = evaluated(config, layout, game)
     chosen = config.checkpoint.best_metric
     if chosen is not None:
-        greedy = [f"{name}_greedy" for name in names if config.eval.greedy]
-        if chosen not in (*names, *greedy):
-            choice = ", ".join(names) + (" (each also with _greedy)" if greedy else "")
-            raise LudusError(f"checkpoint.best_metric={chosen} will not be evaluated: use one of {choice or 'nothing'}")
+        refuse_unevaluated("checkpoint.best_metric", chosen, names, config.eval.greedy)
         return chosen
     declared = game.headline if game is not None else None
     goal = declared.goal if declared else next(iter(game.goal_metrics if game is not None else ()), "return")

@@ -26,7 +26,7 @@ from ludus.sim.program import controllers
 from ludus.training import devices, sinks
 from ludus.training.display import Display
 from ludus.training.evaluate import seatings
-from ludus.training.headline import headline
+from ludus.training.headline import check_stage_metrics, headline
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
 from ludus.training.run import Run, sync_folder, write_atomically
@@ -98,6 +98,7 @@ def check_names(config: Config) -> None:
         make_lineups(batch_layout, bots, parse_mix(mix))
     check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots, game)
     check_stage_values(config)
+    check_stage_metrics(config)
     check_tasks(config, game)
 
 

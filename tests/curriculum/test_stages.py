@@ -179,6 +179,7 @@ def test_other_sizes_carry_the_policy_over_and_resume_is_exact(tmp_path):
         ((Stage(most_agent_steps=100),), "nothing follows it"),
         ((Stage(metric="goal/hero/victor", threshold=0.5), Stage()), "goal/hero/victory"),
         ((Stage(metric="goal/hero/victory"), Stage()), "no threshold"),
+        ((Stage(metric="eval/bot:still/hero/victory", threshold=0.5), Stage()), "will not be evaluated: use eval/self/hero/victory"),
         ((Stage(most_agent_steps=100, least_agent_steps=200), Stage()), "at most 100 agent-steps but at least 200"),
         ((Stage(most_agent_steps=100, game={"slop": 1.0}), Stage()), "slope"),
         ((Stage(most_agent_steps=100, game={"slope": 100.0}), Stage()), "slope=100.0 is outside"),

@@ -72,7 +72,11 @@ def test_what_cannot_work_is_refused_with_both_numbers(values, words):
         ("eval.against", ["bot:fle"], "did you mean 'bot:flee'"),
         ("policy.initial_log_std_of.trun", -1.0, "did you mean 'turn'"),
         ("policy.quiet_inputs", ["rays"], "no observation entry begins so"),
-        ("checkpoint.best_metric", "survival", "survival will not be evaluated: use one of eval/self/.*eval/bot:flee/catch_rate"),
+        (
+            "checkpoint.best_metric",
+            "survival",
+            "survival will not be evaluated: .*eval/AGAINST/METRIC with AGAINST one of self, .*survival",
+        ),
         ("checkpoint.best_metric", "eval/bot:flee/survival", "will not be evaluated"),
     ],
 )

@@ -49,7 +49,7 @@ def test_what_is_chosen_must_be_evaluated():
         config.checkpoint.best_metric = name
         assert headline(config) == name
     config.eval.greedy = False
-    with pytest.raises(LudusError, match=r"catch_rate_greedy will not be evaluated: use one of eval/self"):
+    with pytest.raises(LudusError, match=r"catch_rate_greedy will not be evaluated: use eval/bot:flee/catch_rate"):
         headline(config)
 
 
