@@ -106,8 +106,10 @@ def check_stage_values(config: Config) -> None:
     """Game values of stages must fit the game, and other sizes must leave the policy as it is."""
     stages = config.curriculum.stages
     if is_foreign(config.game):
-        if any(stage.game for stage in stages):
-            raise LudusError(f"a stage sets game values, but {config.game} has none: leave game empty")
+        if stages:
+            raise LudusError(
+                f"{config.game} has no opponents and no parameters that stages could change: leave curriculum.stages empty"
+            )
         return
     game, preset = find_game(config.game)
     own = values_at(config, 0.0)

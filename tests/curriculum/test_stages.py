@@ -195,3 +195,11 @@ def test_sizes_that_change_what_agents_observe_are_refused():
     settings.game = "pursuit"
     with pytest.raises(LudusError, match="runners=5, with which agents have another observation: a policy cannot carry over"):
         prepare(settings)
+
+
+@pytest.mark.parametrize("stage", [Stage(metric="eval/self/return", threshold=1.0), Stage(most_agent_steps=9, game={"x": 1.0})])
+def test_stages_of_envs_that_have_nothing_to_change_are_refused(stage):
+    settings = config(stage, Stage())
+    settings.game = "gym:CartPole-v1"
+    with pytest.raises(LudusError, match="no opponents and no parameters that stages could change"):
+        prepare(settings)
