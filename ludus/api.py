@@ -26,13 +26,13 @@ from ludus.config import (
     unflatten,
 )  # fmt: skip
 from ludus.curriculum.schedules import parse
-from ludus.errors import LudusError
+from ludus.errors import BEYOND_US, LudusError
+from ludus.training.budget import BUDGETS
+from ludus.training.trust import believe
 
 if TYPE_CHECKING:
     from ludus.training.loop import Trainer
     from ludus.training.run import Run
-
-BUDGETS = ("train.total_agent_steps", "train.total_seconds")
 
 
 def train(recipe: Any, *, run: str | Path | None = None, preset: str | None = None, quiet: bool = False, **changes: Any) -> Run:
@@ -94,7 +94,7 @@ def start(
             tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
             where = f"{source}@{step}"
             loaded = weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, where, init_modules)
-            weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, where)
+            weights.refuse_other_meaning(origin.settings().policy, config.policy, loaded, where)
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(folder, config, sources, extra=extra, begin=begin, display=dashboard)
@@ -105,6 +105,7 @@ def start(
 def finish(trainer: Any) -> None:
     """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever happens on the way. The first error
     is the one that is told."""
+    from ludus.training.run import ON_REQUEST
     from ludus.training.sinks import open_sinks
 
     trainer.run.forget_end()
@@ -121,6 +122,12 @@ def finish(trainer: Any) -> None:
         with contextlib.suppress(OSError):
             trainer.run.note_end("stopped" if for_doctor else "crashed", str(error) or type(error).__name__)
             _conclude(trainer)
+        if isinstance(error, OSError) and error.errno in BEYOND_US:
+            where = error.filename or trainer.run.path
+            raise LudusError(
+                f"{where} could not be written ({error.strerror}): the checkpoints of {trainer.run.path} are intact; make room and "
+                f"`ludus resume {trainer.run.path}`"
+            ) from None
         if not for_doctor:
             raise
         return
@@ -128,7 +135,7 @@ def finish(trainer: Any) -> None:
     if finding is not None:
         trainer.run.note_end("stopped", f"by the doctor: {finding.cause}")
     elif trainer.share < 1.0:
-        trainer.run.note_end("stopped", "on request")
+        trainer.run.note_end("stopped", ON_REQUEST)
     else:
         trainer.run.note_end("finished")
     _conclude(trainer)
@@ -160,24 +167,25 @@ def _after_doctor(trainer: Any, quiet: bool) -> Run:
     config = forkable(reference)
     rollback.apply(config, chosen)
     sources = dict.fromkeys(chosen.changes, "doctor")
-    sources = {**run.read_json("config.json")["origins"], **sources}
+    sources = {**run.stored()["origins"], **sources}
     return fork(reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share)
 
 
-def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, **budgets: Any) -> Run:
+def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust: bool = False, **budgets: Any) -> Run:
     """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood. `env`: what a run
-    was trained on that a program handed over and no other process finds by itself."""
-    from ludus.training import checkpoint
+    was trained on that a program handed over and no other process finds by itself. `trust`: load the game of a run that was not
+    made here, although that executes its code."""
+    from ludus.training import budget, checkpoint
     from ludus.training.dashboard import Dashboard
-    from ludus.training.headline import headline
     from ludus.training.loop import Trainer
     from ludus.training.run import Run, split_reference
     from ludus.training.sources import role_rows
 
     folder, mark = split_reference(str(reference))
     run = Run(folder)
-    data = run.read_json("config.json")
-    config = unflatten(data["values"])
+    if trust:
+        believe(run.path)
+    data, config = run.stored(), run.config()
     if env is not None:
         from ludus.envs.handed_over import hand_over
 
@@ -192,13 +200,14 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, **bud
         data["origins"][full] = "command line"
     check_types(config)
     check(config, role_rows(config))
-    if config.checkpoint.best_metric is None:  # a run of an older version
-        config.checkpoint.best_metric = headline(config)
-    step = checkpoint.find(run, mark)
+    step, state = checkpoint.find(run, mark), run.state()[0]
     run.lock()
     progress = checkpoint.verify(run, step)["progress"]
-    spent = config.train.total_agent_steps is not None and progress["agent_steps"] >= config.train.total_agent_steps
-    if spent or (config.train.total_seconds is not None and progress["seconds"] >= config.train.total_seconds):
+    if budget.spent(config.train, progress["agent_steps"], progress["seconds"]) >= 1.0:
+        if state == "crashed" and mark is None:  # killed between its last checkpoint and its report
+            _finish_late(run)
+            return run
+        run.close()
         raise LudusError(
             f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, {progress['seconds']:.0f} s): "
             f"raise it with --train.total-agent-steps or --train.total-seconds"
@@ -216,6 +225,14 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, **bud
         run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
         finish(trainer)
     return _after_doctor(trainer, quiet)
+
+
+def _finish_late(run: Run) -> None:
+    from ludus.training.report import write_report
+
+    run.note_end("finished")
+    write_report(run)
+    run.close()
 
 
 def _say_what_changed(manifest: Mapping[str, Any]) -> None:
@@ -257,11 +274,15 @@ def remove_unfinished(run: Run) -> None:
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
 
 
-def forkable(reference: str | Path) -> Config:
-    """The config of a run as a starting point for another: what was derived for it is derived anew."""
+def forkable(reference: str | Path, *, trust: bool = False) -> Config:
+    """The config of a run as a starting point for another: what was derived for it is derived anew. `trust`: as in `resume`."""
     from ludus.training.run import Run, split_reference
 
-    data = Run(split_reference(str(reference))[0]).read_json("config.json")
+    run = Run(split_reference(str(reference))[0])
+    if trust:
+        believe(run.path)
+    run.config()  # refuses somebody's code
+    data = run.stored()
     return unflatten({n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()})
 
 
@@ -285,7 +306,7 @@ def fork(
 
     def begin(trainer: Trainer) -> None:
         loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
-        weights.refuse_other_meaning(origin.config().policy, config.policy, loaded, f"{source}@{step}")
+        weights.refuse_other_meaning(origin.settings().policy, config.policy, loaded, f"{source}@{step}")
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(
@@ -296,13 +317,16 @@ def fork(
     return _after_doctor(trainer, quiet)
 
 
-def load(reference: str | Path, role: str | None = None) -> Agent:
-    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act.
+def load(reference: str | Path, role: str | None = None, *, trust: bool = False) -> Agent:
+    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act. `trust`: as in `resume`.
 
     Of a run in an env of another library, it takes that env's observations and returns that env's actions (no env is made).
     """
     from ludus.training.load import external_layout, load_policies
+    from ludus.training.run import split_reference
 
+    if trust:
+        believe(split_reference(str(reference))[0])
     external = external_layout(str(reference))
     policies, layout = load_policies(str(reference), external)
     if role is None:
@@ -328,6 +352,7 @@ def evaluate(
     greedy: bool = False,
     silence: bool = False,
     env: Any = None,
+    trust: bool = False,
 ) -> dict[str, Any]:
     """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`.
 
@@ -337,7 +362,7 @@ def evaluate(
     bots, self/GOAL_better_than/BOT is the share of episodes in which the policy did better.
     `silence`: everything is played once more in the same worlds by policies that hear no messages (opponents still hear theirs):
     silenced/METRIC, and heard_minus_silenced/METRIC for what messages are worth.
-    `env`: as in `resume`.
+    `env`: as in `resume`. `trust`: as in `resume`; opponents that are runs are trusted too.
     """
     from ludus.examine.interventions import silenced
     from ludus.intervals import difference
@@ -352,6 +377,9 @@ def evaluate(
     set_threads(1)  # batches are small: threads cost more than they give
     folder, _ = split_reference(str(reference))
     run = Run(folder)
+    wanted = (against,) if isinstance(against, str) else tuple(against)
+    for named in (str(reference), *wanted) if trust else ():
+        believe(split_reference(named)[0])
     config = replace(run.config(), device="cpu")
     if env is not None:
         from ludus.envs.handed_over import hand_over
@@ -366,7 +394,6 @@ def evaluate(
     first = make_batch(config, 1, 0)
     if on is not None:
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
-    wanted = (against,) if isinstance(against, str) else tuple(against)
     quiet = silenced(policies, layout, config) if silence else {}
     rivals = Rivals(run).find(wanted, first.layout, first.controllers)
     single = len(rivals) == 1 and wanted == (rivals[0].name,)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import signal
 import sys
+from collections.abc import Iterator
 
-from ludus.errors import LudusError, nearest
+from ludus.errors import BEYOND_US, LudusError, nearest
 
 # command → (module with a `main(arguments)`, what it does)
 COMMANDS = {
@@ -48,20 +51,51 @@ Ludus trains agents to play games against each other, fast, and says why when th
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Exits with 0; 1: it ran and the answer is no; 2: impossible, with one sentence about why; 130: interrupted."""
+    """Exits with 0; 1: it ran and the answer is no; 2: impossible, with one sentence about why; 3: a training was asked to stop
+    and can be resumed; 128 + N: ended at once by signal N (130: Ctrl-C, 143: SIGTERM)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _run(arguments)
+        with ending_on_signals():
+            status = _run(arguments)
     except LudusError as error:
-        print(f"ludus: {error}", file=sys.stderr)
-        status = 2
-    except KeyboardInterrupt:
-        print("ludus: interrupted", file=sys.stderr)
-        status = 130
+        status = _say(str(error), 2)
+    except KeyboardInterrupt as ended:
+        number = ended.args[0] if ended.args else signal.SIGINT
+        status = _say("interrupted", 128 + int(number))
     except BrokenPipeError:  # the reader of a pipe went away
         sys.stderr.close()
         status = 0
+    except OSError as error:
+        if error.errno not in BEYOND_US:
+            raise
+        status = _say(f"{error.filename or 'a file'}: {error.strerror}", 2)
     sys.exit(status)
+
+
+def _say(text: str, status: int) -> int:
+    with contextlib.suppress(OSError):  # the terminal may have gone away
+        print(f"ludus: {text}", file=sys.stderr, flush=True)
+    return status
+
+
+@contextlib.contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """SIGTERM and a terminal that goes away end a command as Ctrl-C does, so that it can clean up. What is ignored stays so."""
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
+    try:
+        for number in numbers:
+            signal.signal(number, end)
+    except ValueError:  # not in the main thread: whoever started us handles signals
+        numbers = []
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _run(arguments: list[str]) -> int:

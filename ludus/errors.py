@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+
+BEYOND_US = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+"""What a disk or its owner says no to: told in one sentence. Any other error of the system is a defect of ours."""
 
 
 class LudusError(Exception):

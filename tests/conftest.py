@@ -19,6 +19,12 @@ def kernel_cache(tmp_path_factory):
         os.environ["LUDUS_CACHE"] = str(shared / "ludus-cache")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def secret(tmp_path_factory):
+    """What marks a run as made here is one for the session, not the user's own."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests that compile the same game run in the same process of `pytest -n`, so that it is compiled once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,3 +15,19 @@ def parse(kind: type[T], arguments: list[str], command: str, example: str) -> T:
     description = f"{(kind.__doc__ or '').strip()}\n\nExample: {example}"
     config = (tyro.conf.FlagCreatePairsOff,)
     return tyro.cli(kind, args=arguments, prog=f"ludus {command}", description=description, config=config)
+
+
+@dataclass(kw_only=True)
+class ReadsRuns:
+    """An option of commands that load the games of runs."""
+
+    trust: bool = False
+    """Load the game of a run that was not made on this machine, too, although that executes its code."""
+
+    def believe(self, *references: str) -> None:
+        """With --trust: the runs that were named."""
+        from ludus.training.run import split_reference
+        from ludus.training.trust import believe
+
+        for reference in references if self.trust else ():
+            believe(split_reference(reference)[0])

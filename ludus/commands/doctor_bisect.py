@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 from ludus.doctor.bisect import Answer, Bisect, Cause, Trial, Verdict
 from ludus.doctor.compare import BOOKKEEPING, Comparison, Difference
 from ludus.doctor.finding import Finding, as_json
@@ -21,7 +21,7 @@ SHARED = (*BOOKKEEPING, "train.", "device")
 
 
 @dataclass(kw_only=True)
-class BisectRuns:
+class BisectRuns(ReadsRuns):
     """Which difference between two runs makes one of them fail? Runs the good one with subsets of the differences.
 
     Results are kept, one file per trial: interrupted, it goes on where it was. Status 1 if the failure does not show.
@@ -52,11 +52,15 @@ def main(arguments: list[str]) -> int:
     from ludus.doctor.compare import compare, seeds_of
     from ludus.doctor.trials import Trials
     from ludus.examine.launch import Launcher
+    from ludus.training.run import Run
 
     for name in ("seeds", "jobs"):
         if getattr(options, name) < 1:
             raise LudusError(f"--{name} {getattr(options, name)} cannot work: use 1 or more")
     good, bad = (seeds_of(path)[0] for path in (options.good, options.bad))
+    options.believe(str(good), str(bad))
+    for run in (good, bad):
+        Run(run).config()  # refuses somebody's code: both are trained anew
     comparison = compare(good, bad, game_differences(str(good), str(bad)))
     if comparison.different_games:
         raise LudusError(f"{good} and {bad} are runs of different games: bisect repeats one game with other settings")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 from ludus.doctor.finding import Finding, as_json, as_text, verdict, worst_first
 from ludus.doctor.log import Log, read_log
 from ludus.doctor.reference import find, track
@@ -17,7 +17,7 @@ from ludus.errors import LudusError
 
 
 @dataclass(kw_only=True)
-class RunCheck:
+class RunCheck(ReadsRuns):
     """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard events. Status 1 if critical.
     The verdict is ok, warning, critical, or too little data: fewer than a dozen rows, in which nothing was found."""
 
@@ -35,6 +35,7 @@ class RunCheck:
 
 def main(arguments: list[str]) -> int:
     options = parse(RunCheck, arguments, "doctor run", "ludus doctor run logs/progress.csv --columns return=score goal=win_rate")
+    options.believe(options.path)
     columns = {}
     for pair in options.columns:
         ours, equals, theirs = pair.partition("=")

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 
 SILENCED = "silenced/"
 
 
 @dataclass(kw_only=True)
-class Eval:
+class Eval(ReadsRuns):
     """Plays a trained run on held-out seeds and prints its goal metrics with 95% intervals."""
 
     run: Annotated[str, tyro.conf.Positional]
@@ -49,6 +49,7 @@ def main(arguments: list[str]) -> int:
         "eval",
         "ludus eval runs/pursuit-1@best --against bot:flee snapshots runs/pursuit-2 --episodes 500 --json",
     )
+    options.believe(options.run, *options.against)
     if options.analyse:
         return analyse(options)
     from ludus.api import evaluate

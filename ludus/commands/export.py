@@ -12,14 +12,14 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 from ludus.errors import LudusError, nearest
 
 FORMATS = ("onnx", "html", "gif", "mp4")
 
 
 @dataclass(kw_only=True)
-class Export:
+class Export(ReadsRuns):
     """Writes a trained run for others: onnx, a file per role with normaliser and memory; or a replay as html, gif or mp4."""
 
     run: Annotated[str, tyro.conf.Positional]
@@ -44,6 +44,7 @@ class Export:
 
 def main(arguments: list[str]) -> int:
     options = parse(Export, arguments, "export", "ludus export runs/pursuit-1@best --format onnx")
+    options.believe(options.run)
     if options.format not in FORMATS:
         raise LudusError(f"format '{options.format}' is not known: {nearest(options.format, FORMATS)}")
     out = Path(options.out) if options.out else None

@@ -11,12 +11,16 @@ EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-e
 def main(arguments: list[str]) -> int:
     from ludus.api import fork, forkable
     from ludus.commands.options import parse_config
+    from ludus.training.run import split_reference
+    from ludus.training.trust import believe
 
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as `ludus train RECIPE --help`.")
         return 0
     if not arguments or arguments[0].startswith("-"):
         raise LudusError("'ludus fork' needs a run first: ludus fork RUN [--section.key value …]")
+    if "--trust" in arguments:
+        believe(split_reference(arguments[0])[0])
     base = forkable(arguments[0])
     config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
     if options.init_from:

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 from ludus.errors import LudusError
 
 WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
 
 
 @dataclass(kw_only=True)
-class League:
+class League(ReadsRuns):
     """Who is how strong in a run: ratings and win rates from its matches; on request a payoff matrix, and how exploitable it is."""
 
     run: Annotated[str, tyro.conf.Positional]
@@ -33,6 +33,7 @@ class League:
 
 def main(arguments: list[str]) -> int:
     options = parse(League, arguments, "league", "ludus league runs/brawl-1 --payoff 6 --episodes 100 --exploit 60")
+    options.believe(options.run)
     result = look(options)
     if options.json:
         print(json.dumps(result))
@@ -46,8 +47,9 @@ def look(options: League) -> dict[str, Any]:
     from ludus.league.plots import figure
     from ludus.league.ratings import rate, win_rates
     from ludus.training.devices import set_threads
+    from ludus.training.files import read_lines, write_atomically
     from ludus.training.report import write_report
-    from ludus.training.run import Run, read_lines, split_reference, write_atomically
+    from ludus.training.run import Run, split_reference
 
     set_threads(1)
     run = Run(split_reference(options.run)[0])

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from ludus.commands import ReadsRuns
 from ludus.config import SHARED_BY_ROLES, Config, PPOConfig, TasksConfig, apply_preset, origins, refuse_preset, refuse_unused
 from ludus.training.sources import find_game, is_foreign, layout_of
 
@@ -90,7 +91,7 @@ def _optional(annotation: Any) -> Any:
 
 
 @dataclass(kw_only=True)
-class Common:
+class Common(ReadsRuns):
     """Options around the config."""
 
     run: str | None = None
@@ -190,11 +191,11 @@ def _given(section: Any) -> dict[str, Any]:
 
 
 def _spell_flags_out(arguments: list[str]) -> list[str]:
-    """Keys of the config take True or False; --json, --quiet and --full stay flags."""
+    """Keys of the config take True or False; --json, --quiet, --full and --trust stay flags."""
     out: list[str] = []
     for i, argument in enumerate(arguments):
         out.append(argument)
-        if argument in ("--json", "--quiet", "--full") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
+        if argument in ("--json", "--quiet", "--full", "--trust") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
             out.append("True")
     return out
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands import ReadsRuns, parse
 from ludus.errors import LudusError
 
 
@@ -20,7 +20,7 @@ class Budget:
 
 
 @dataclass(kw_only=True)
-class Resume:
+class Resume(ReadsRuns):
     """Goes on where a run stopped, bit for bit. Only budgets may change: anything else makes a new run, `ludus fork`."""
 
     run: Annotated[str, tyro.conf.Positional]
@@ -36,13 +36,14 @@ class Resume:
 
 def main(arguments: list[str]) -> int:
     for argument in arguments:
-        known = ("--train.total", "--quiet", "--json", "--full", "--help", "-h")
+        known = ("--train.total", "--quiet", "--trust", "--json", "--full", "--help", "-h")
         if argument.startswith("-") and not argument.startswith(known):
             name = argument.lstrip("-").partition("=")[0]
             raise LudusError(
                 f"resume may change only budgets, not {name}: `ludus fork RUN --{name} …` makes a new run from the same weights"
             )
     options = parse(Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000")
+    options.believe(options.run)
     from ludus.api import resume
     from ludus.commands.summary import report
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,15 +11,18 @@ from ludus.config import Config
 from ludus.curriculum.schedules import parse
 from ludus.training.dashboard import duration
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
+from ludus.training.run import ON_REQUEST
 
 MOST_FINDINGS = 3
 
 
 def report(run: Any, as_json: bool, full: bool) -> int:
-    """Prints it; the exit status: 1 where the doctor has stopped the run before its budget was spent."""
+    """Prints it; the exit status: 3 where someone asked it to stop, 1 where the doctor did."""
     result = summary(run)
-    print(json.dumps(result) if as_json else text(run, result, full))
-    return int(result["verdict"] == "critical" and run.config().doctor.on_critical != "warn")
+    stopped = result["reason"] == ON_REQUEST
+    with contextlib.suppress(OSError) if stopped else contextlib.nullcontext():  # the terminal may have gone away
+        print(json.dumps(result) if as_json else text(run, result, full), flush=True)
+    return 3 if stopped else int(result["verdict"] == "critical" and run.settings().doctor.on_critical != "warn")
 
 
 def summary(run: Any) -> dict[str, Any]:
@@ -37,7 +41,7 @@ def summary(run: Any) -> dict[str, Any]:
         "agent_steps": last.get("progress/agent_steps", 0),
         "seconds": last.get("progress/seconds", 0.0),
         "agent_steps_per_s": last.get("speed/agent_steps_per_s", 0.0),
-        "headline": newest(lines, run.config().checkpoint.best_metric),
+        "headline": newest(lines, run.settings().checkpoint.best_metric),
         "evaluation": {k: v for line in lines for k, v in line.items() if k.startswith("eval/")},
         "best": json.loads(best.read_text()) if best.exists() else None,
         **as_json(r.finding for r in read_findings(run) if r.gone is None),
@@ -45,7 +49,7 @@ def summary(run: Any) -> dict[str, Any]:
 
 
 def text(run: Any, result: Mapping[str, Any], full: bool) -> str:
-    config, seconds = run.config(), result["seconds"]
+    config, seconds = run.settings(), result["seconds"]
     rate = f" ({result['agent_steps'] / seconds:,.0f} per second)" if seconds else ""
     lines = [f"{result['state']}: {result['agent_steps']:,} agent-steps in {duration(seconds)}{rate}"]
     if result["reason"]:

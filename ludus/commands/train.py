@@ -27,6 +27,7 @@ def main(arguments: list[str]) -> int:
             raise LudusError(f"'ludus train' needs a recipe first: one of {', '.join(RECIPES)}, gym:ID or module:function")
     recipe = load_recipe(arguments[0])
     config, origins, options = parse_config(recipe, arguments[1:], f"train {arguments[0]}", EXAMPLE, SUMMARY)
+    options.believe(*config.league.opponents)
     from ludus.api import start
     from ludus.commands.summary import report
 

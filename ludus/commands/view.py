@@ -115,7 +115,7 @@ def refuse_foreign(path: Path) -> None:
     from ludus.training.run import Run
     from ludus.training.sources import is_foreign
 
-    game = Run(path).config().game
+    game = Run(path).settings().game
     if is_foreign(game):
         raise LudusError(f"{path} plays {game}, an env of another library: `ludus view {path}` shows what evaluations recorded")
 

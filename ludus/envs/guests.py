@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import sys
 import time
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ludus.envs import pictures
-from ludus.envs.codec import LARGEST, MASKED_KEYS, Codec
+from ludus.envs.codec import MASKED_KEYS, Codec
 from ludus.envs.faults import told
 from ludus.envs.handed_over import HERE, maker_of
 from ludus.envs.roles import roles_by_name
@@ -324,8 +325,7 @@ class Guests:
         entries = arrays["observation"].shape[-1]
         bounds = [codec.bounds(entries) for codec in codecs]
         self.low, self.high = (np.stack([pair[i] for pair in bounds]) for i in (0, 1))
-        if not check_bounds:
-            self.low[...], self.high[...] = -LARGEST, LARGEST
+        self.check_bounds, self.told = check_bounds, False
         self.filmed = [guest for guest in self.guests if guest.number < filmed]
 
     def step(self) -> None:
@@ -347,17 +347,23 @@ class Guests:
         inside = (shown >= self.low) & (shown <= self.high)  # neither NaN nor infinity is
         if inside.all():
             return
-        env, agent, entry = np.argwhere(~inside)[0]
+        outside = ~inside if self.check_bounds else ~np.isfinite(shown)
+        if outside.any():
+            fix = "widen the space or clip the value, or use --train.check-bounds False to train on it as it is"
+            raise self._outside(outside, shown, fix)
+        if not self.told:
+            self.told = True
+            print(f"ludus: {self._outside(~inside, shown, 'trained on as it is, said once')}", file=sys.stderr, flush=True)
+
+    def _outside(self, wrong: np.ndarray, shown: np.ndarray, what_then: str) -> LudusError:
+        env, agent, entry = np.argwhere(wrong)[0]
         guest, value = self.guests[env], shown[env, agent, entry]
         codec = guest.codecs[agent]
         text = f"the observation entry {codec.observation_names[entry]} is {value:g}"
         if np.isfinite(value):
             low, high = codec.limits[entry]
-            text += (
-                f", but its space says {low:g} to {high:g}: widen the space or clip the value, or use --train.check-bounds False "
-                f"to train on it as it is"
-            )
-        raise guest.wrong(text)
+            text += f", but its space says {low:g} to {high:g}: {what_then}"
+        return guest.wrong(text)
 
     def close(self) -> None:
         for guest in self.guests:

@@ -177,6 +177,29 @@ class Diagnostics:
                 out[f"observation/{name}/not_finite"] = [self.layout.observation[entry] for entry in bad]
         return out
 
+    def overflowed(self) -> str | None:
+        """What is finite and yet too large to be normalised: from then on it would be seen as nothing at all."""
+        for name, policy in self.algorithm.policies.items():
+            norms = [getattr(policy, part, None) for part in ("observation_norm", "value_norm")]
+            sound = [norm is None or bool(torch.isfinite(norm.var.sum())) for norm in norms]
+            if all(sound):
+                continue
+            suspects = self.algorithm.evidence(name).suspects
+            if not all(bool(torch.isfinite(suspects[part]).all()) for part in ("observation", "reward")):
+                return None  # the cause
+            if not sound[0]:
+                largest = suspects["observation"].abs().flatten(0, -2).amax(0)
+                entry = int(largest.argmax())
+                return (
+                    f"the observation entry '{self.layout.observation[entry]}' (role {name}) is as large as {largest[entry]:.3g}, too "
+                    f"large to be normalised: scale or clip it in the env"
+                )
+            return (
+                f"rewards of the role {name} are as large as {float(suspects['reward'].abs().max()):.3g}, and returns too large to be "
+                f"normalised: scale them (learn.reward_scale)"
+            )
+        return None
+
     def first_not_finite(self) -> str:
         """The first tensor in the order of computation that holds a NaN or an infinity."""
         for name, policy in self.algorithm.policies.items():

@@ -20,8 +20,9 @@ def analyse_run(reference: str, against: Sequence[str], matches: int, seed: int 
     import torch
 
     from ludus.training.devices import set_threads
+    from ludus.training.files import write_atomically
     from ludus.training.load import load_policies
-    from ludus.training.run import Run, split_reference, write_atomically
+    from ludus.training.run import Run, split_reference
     from ludus.training.sources import make_batch
 
     set_threads(1)

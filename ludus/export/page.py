@@ -39,7 +39,7 @@ def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
 
 
 def write_page(film: Film | RecordedFilm, pages: Pages, path: Path, title: str) -> Path:
-    from ludus.training.run import write_atomically
+    from ludus.training.files import write_atomically
 
     text = film_page(film, pages, title)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,9 +40,9 @@ def load_game(name: str) -> tuple[Game, str | None]:
 
 
 def import_object(path: str, what: str) -> object:
-    """The object at "module:attribute"; modules in the working folder are found too."""
+    """The object at "module:attribute"; modules in the working folder are found too, unless it is one of ours."""
     module_name, _, attribute = path.partition(":")
-    if os.getcwd() not in sys.path and "" not in sys.path:
+    if not module_name.startswith("ludus.") and os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)

@@ -31,8 +31,9 @@ from ludus.policies.policy import Policy
 from ludus.policies.together import Together
 from ludus.sim.episode import FROZEN
 from ludus.training.evaluate import intervals, measure
+from ludus.training.files import read_lines
 from ludus.training.load import check_same_layout, load_policies
-from ludus.training.run import Run, read_lines
+from ludus.training.run import Run
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
 EVALUATED = 4  # snapshots that an evaluation during training plays against

@@ -15,7 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
-from ludus.training.run import Run, sync_folder
+from ludus.training.files import sync_folder
+from ludus.training.run import Run
 
 
 class Pool:

@@ -13,7 +13,8 @@ from typing import Any
 from openskill.models import BradleyTerryFull
 
 from ludus.intervals import Z, wilson
-from ludus.training.run import Run, read_lines
+from ludus.training.files import read_lines
+from ludus.training.run import Run
 
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
 RANKS = {"won": [0.0, 1.0], "drawn": [0.0, 0.0], "lost": [1.0, 0.0]}  # learner, opponent: the lower is the better

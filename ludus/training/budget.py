@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ludus.config import TrainConfig
 
+BUDGETS = ("train.total_agent_steps", "train.total_seconds")
+
 
 @dataclass(frozen=True)
 class Anchor:

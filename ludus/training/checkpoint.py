@@ -1,7 +1,8 @@
 """Checkpoints: everything needed to go on bit for bit. Weights, optimizer and simulator as safetensors, the rest as JSON.
 
 The manifest is the commit point: a folder without one is not a checkpoint. It holds the sizes and hashes of the other
-files, the lengths of the logs, and the named layouts, so that nothing is ever read wrongly.
+files and of the logs up to here, the configuration, the named layouts, and a hash of itself, so that nothing is ever read
+wrongly.
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
-from ludus.training.run import Run, remove, sync_folder, write_atomically
+from ludus.training.budget import BUDGETS
+from ludus.training.files import read_json, reason, refuse_odd, sync_folder, write_atomically
+from ludus.training.run import Run, remove
 
-FORMAT = 1
+FORMAT = 2
+STEP_DIGITS = 12  # of a checkpoint's folder
 FILES = ("policy.safetensors", "optimizer.safetensors", "state.safetensors")
 
 
 def folder(run: Run, step: int) -> Path:
-    return run.path / "checkpoints" / f"{step:012d}"
+    return run.path / "checkpoints" / f"{step:0{STEP_DIGITS}d}"
 
 
 def steps(run: Run) -> list[int]:
     """Steps of all complete checkpoints, oldest first."""
-    return sorted(int(p.parent.name) for p in run.path.glob("checkpoints/*/manifest.json"))
+    names = (p.parent.name for p in run.path.glob("checkpoints/*/manifest.json"))
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) == STEP_DIGITS)
 
 
 def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]], manifest: Mapping[str, Any]) -> None:
@@ -53,13 +58,16 @@ def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]],
                     "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
                 }
         sync_folder(path)
-        whole = {"format": FORMAT, "step": step, "files": files, "logs": run.offsets(), **manifest}
-        write_atomically(path / "manifest.json", json.dumps(whole, indent=1))
+        whole = {
+            "format": FORMAT, "step": step, "files": files, "logs": run.log_marks(), "config": run.stored()["values"],
+            "game_json": game_hash(run), **manifest,
+        }  # fmt: skip
+        write_atomically(path / "manifest.json", json.dumps(sealed(whole), indent=1))
     except (OSError, SafetensorError) as error:
         if not (path / "manifest.json").exists():
             remove([path])
         raise LudusError(
-            f"the checkpoint at {path} could not be written ({error}): earlier checkpoints are intact; free space and resume"
+            f"the checkpoint at {path} could not be written ({reason(error)}): earlier checkpoints are intact; free space and resume"
         ) from None
 
 
@@ -67,7 +75,10 @@ def prune(run: Run, keep: int, always: set[int]) -> None:
     """Drops old checkpoints."""
     complete = steps(run)
     wanted = {*complete[-keep:], *complete[:1], *always}
-    remove(folder(run, s) for s in complete if s not in wanted)
+    for step in complete:
+        if step not in wanted:
+            (folder(run, step) / "manifest.json").unlink()  # first: what is left of a folder is no checkpoint
+            remove([folder(run, step)])
 
 
 def snapshots_of(run: Run) -> set[int]:
@@ -99,28 +110,66 @@ def find(run: Run, mark: str | None) -> int:
 def read_manifest(run: Run, step: int) -> dict[str, Any]:
     path = folder(run, step) / "manifest.json"
     try:
-        manifest = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise LudusError(f"{path} cannot be read ({error}): {_alternative(run, step)}") from None
+        manifest = read_json(path)
+    except LudusError as error:
+        raise LudusError(f"{error}: {_alternative(run, step)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else "none"
-        raise LudusError(f"{path} has the checkpoint format {found}, this version reads {FORMAT}")
+        raise LudusError(
+            f"{path} has the checkpoint format {str(found)[:40]}, and this version of Ludus reads {FORMAT}: use the version that "
+            f"wrote it"
+        )
+    if manifest.pop("sha256", None) != hash_of(manifest) or manifest["step"] != step:
+        raise LudusError(f"{path} is not what was written (its hash differs): {_alternative(run, step)}")
     return manifest
 
 
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """With the hash of all the rest, which tells a damaged manifest."""
+    plain = json.loads(json.dumps(manifest))
+    return {"sha256": hash_of(plain), **plain}
+
+
+def hash_of(values: Mapping[str, Any]) -> str:
+    """Of plain data, however it is laid out in a file."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def game_hash(run: Run) -> str:
+    """Of game.json: a policy acts by what it says of spaces."""
+    path = run.path / "game.json"
+    return hash_of(read_json(path)) if path.exists() else ""
+
+
+def refuse_changed_settings(run: Run, manifest: Mapping[str, Any]) -> None:
+    """The same weights compute something else under other settings. Only budgets may change; keys may join in a newer version."""
+    now, step = run.stored()["values"], manifest["step"]
+    for name, value in manifest["config"].items():
+        if name not in BUDGETS and (name not in now or now[name] != value):
+            raise LudusError(
+                f"{run.path / 'config.json'} was changed: {name} is {str(now.get(name))[:80]} there, and the checkpoint @{step} was "
+                f"made with {str(value)[:80]}; put that back, or `ludus fork {run.path}` makes a new run with other settings"
+            )
+    if game_hash(run) != manifest["game_json"]:
+        raise LudusError(f"{run.path / 'game.json'} is not what was written when the run began: put back the file of then")
+
+
 def verify(run: Run, step: int) -> dict[str, Any]:
-    """The manifest of a checkpoint whose files are all there and whole."""
+    """The manifest of a checkpoint whose files are all there and whole, and whose logs are as they were."""
     manifest = read_manifest(run, step)
     for name in FILES:
         read(run, step, manifest, name)
+    run.check_logs(manifest["logs"])
     return manifest
 
 
 def read(run: Run, step: int, manifest: Mapping[str, Any], name: str) -> dict[str, torch.Tensor]:
     """The tensors of one file, after making sure that it is the file that was written."""
+    refuse_changed_settings(run, manifest)
     path = folder(run, step) / name
     expected = manifest["files"][name]
     try:
+        refuse_odd(path)
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise LudusError(
@@ -131,7 +180,7 @@ def read(run: Run, step: int, manifest: Mapping[str, Any], name: str) -> dict[st
                 raise LudusError(f"{path} is not the file that was written (its hash differs); {_alternative(run, step)}")
         return load_file(path)
     except (OSError, SafetensorError) as error:
-        raise LudusError(f"{path} cannot be read ({error}): {_alternative(run, step)}") from None
+        raise LudusError(f"{path} cannot be read ({reason(error)}): {_alternative(run, step)}") from None
 
 
 def _alternative(run: Run, step: int) -> str:

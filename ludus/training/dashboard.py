@@ -125,7 +125,8 @@ class Dashboard:
 
     def __exit__(self, *exception: Any) -> None:
         self._status = ""
-        self._terminal.close()
+        with contextlib.suppress(OSError):  # the terminal may have gone away
+            self._terminal.close()
         self.live = None
 
     # -- what it is told -----------------------------------------------------------------------------------------------
@@ -296,5 +297,6 @@ def no_control_echo() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, settings)
+        with contextlib.suppress(termios.error):  # the terminal may have gone away
+            termios.tcsetattr(0, termios.TCSADRAIN, settings)
         signal.signal(signal.SIGTTOU, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -54,4 +55,5 @@ class Guarded:
         if not self._reported:
             self._reported = True
             what = f"{type(error).__name__}: {error}"
-            print(f"ludus: the display failed and training goes on ({what})", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # the terminal may be what went away
+                print(f"ludus: the display failed and training goes on ({what})", file=sys.stderr, flush=True)

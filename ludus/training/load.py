@@ -30,16 +30,14 @@ def load_policies(reference: str, layout: Any = None) -> tuple[dict[str, Policy]
 
 
 def external_layout(reference: str) -> ForeignLayout | None:
-    """The layout of a run in envs of another library, from its folder, or from an env where the run is older than that; None for
-    games, and for envs elsewhere."""
+    """The layout of a run in envs of another library, from its folder; None for games, and for envs elsewhere."""
     run = Run(split_reference(reference)[0])
-    config = run.config()
+    config = run.settings()
     if not is_foreign(config.game) or config.game.startswith("remote:"):
         return None
     described = run.read_json("game.json").get("spaces")
-    if described is None:
-        layout: ForeignLayout = layout_of(config)[0]
-        return layout
+    if not isinstance(described, dict):
+        raise LudusError(f"{run.path / 'game.json'} does not say what is seen and done in {config.game[:80]}: it was changed")
     from ludus.envs.layout import ForeignLayout
     from ludus.envs.spaces import codecs_of
 
@@ -52,7 +50,7 @@ def make_policies(
     run: Run, tensors: Mapping[str, torch.Tensor], saved_layout: Mapping[str, Any], where: str, layout: Any = None
 ) -> tuple[dict[str, Policy], dict[str, Any]]:
     """Networks as the run's config has them, with these weights (role/name); and the layout they act in."""
-    config = run.config()
+    config = run.settings() if layout else run.config()
     config.device = "cpu"
     layout = layout or layout_of(config)[0]
     policies = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -28,10 +28,11 @@ from ludus.training.budget import Anchor, schedule_share, spent
 from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
 from ludus.training.evaluate import Abandoned, against_list, evaluate
+from ludus.training.files import write_atomically
 from ludus.training.game_values import evaluated_values, game_metrics
 from ludus.training.measured import as_good, lower_is_better
 from ludus.training.metrics import Window, device_clock
-from ludus.training.run import Run, versions, write_atomically
+from ludus.training.run import Run, versions
 from ludus.training.sources import is_foreign, make_batch, scheduled
 from ludus.training.watching import RunDoctor
 from ludus.training.weights import load_all, load_carried, load_tensors, tensors_of
@@ -267,9 +268,12 @@ class Trainer:
 
     def refuse_nan(self, record: Mapping[str, Any]) -> None:
         """Stops at the first tensor that is not finite, and names the last good checkpoint."""
-        if all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)):
-            return
-        culprit = self.diagnostics.first_not_finite()
+        finite = all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float))
+        culprit = self.diagnostics.overflowed() or (None if finite else self.diagnostics.first_not_finite())
+        if culprit is not None:
+            self.stop_not_finite(culprit)
+
+    def stop_not_finite(self, culprit: str) -> NoReturn:
         broken = self.diagnostics.broken_observations()
         if broken:  # `ludus doctor run` says so too
             self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": self.progress.agent_steps, **broken})
@@ -387,6 +391,10 @@ class Trainer:
             "doctor": self.doctor.state(),
             "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
         }
+        for part in ("policy", "optimizer"):  # what is committed can be gone on from
+            for name, tensor in tensors[part].items():
+                if not bool(torch.isfinite(tensor).all()):
+                    self.stop_not_finite(f"{name} of the {part} is not finite: lower the learning rate or the gradient limit")
         checkpoint.save(self.run, p.agent_steps, tensors, manifest)
         self._saved_at = (p.agent_steps, p.seconds)
         self.write_best()
@@ -444,8 +452,12 @@ class Trainer:
         self.doctor.load_state(manifest.get("doctor"))
 
 
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class stopping_on_signals:
-    """Ctrl-C or SIGTERM ends the run after the current iteration, with a checkpoint; a second one at once, without."""
+    """Ctrl-C, SIGTERM or a terminal that goes away ends the run after the current iteration, with a checkpoint; a second one at
+    once, without."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
@@ -459,7 +471,8 @@ class stopping_on_signals:
             self.trainer.display.stopping()
 
         try:
-            self.before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+            # what the user had ignored (nohup) stays so
+            self.before = {s: signal.signal(s, stop) for s in STOPPING if signal.getsignal(s) != signal.SIG_IGN}
         except ValueError:  # not in the main thread: whoever started us handles signals
             self.before = {}
 

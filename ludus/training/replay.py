@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 from ludus.errors import LudusError
 from ludus.sim import Batch
 from ludus.sim.game import Settings
+from ludus.training import trust
 
 VERSION = 1
 KEYFRAME_EVERY = 60
@@ -127,7 +128,9 @@ class Replay:
         every = self.header["keyframe_every"]
         if start % every:
             raise LudusError(f"a replay starts at keyframes, every {every} steps, not at {start}")
-        game, _ = load_game(self.header.get("source", self.header["game"]))
+        source = str(self.header.get("source", self.header["game"]))
+        trust.require(self.path, source, None)
+        game, _ = load_game(source)
         settings = Settings(self.header["sizes"], self.header["params"], self.header["weights"])
         overrides = {**settings.sizes, **settings.params, **{f"reward.{n}": w for n, w in settings.weights.items()}}
         batch = Batch(game, 1, overrides=overrides)

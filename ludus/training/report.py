@@ -13,8 +13,9 @@ from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
+from ludus.training.files import write_atomically
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
-from ludus.training.run import Run, write_atomically
+from ludus.training.run import Run
 from ludus.training.watching import read_findings
 
 MOST_CURVES = 16
@@ -26,7 +27,7 @@ def write_report(run: Run) -> None:
     lines, records = run.metrics(), read_findings(run)
     sections = [
         ("The doctor's findings", [_findings_table(records)]),
-        ("Training", _figures(lines, records, run.config())), *_league(run), ("Configuration", [_config_table(run)]),
+        ("Training", _figures(lines, records, run.settings())), *_league(run), ("Configuration", [_config_table(run)]),
     ]  # fmt: skip
     body = "".join(f"<h2>{title}</h2>{''.join(parts)}" for title, parts in sections)
     name = html.escape(run.path.name)
@@ -44,7 +45,7 @@ td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#
 
 def _headline(run: Run, lines: Sequence[Mapping[str, Any]]) -> str:
     """The one number first: its newest value, and the best."""
-    name = run.config().checkpoint.best_metric
+    name = run.settings().checkpoint.best_metric
     now = newest(lines, name)
     if name is None or now is None:
         return f"<p>{html.escape(in_words(name))}: not evaluated yet</p>" if name else ""

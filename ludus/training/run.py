@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.metadata
 import json
 import math
@@ -15,39 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from ludus import __version__
-from ludus.config import Config, flatten, unflatten
+from ludus.config import Config, check_types, flatten, unflatten
 from ludus.errors import LudusError, nearest
+from ludus.training import trust
+from ludus.training.files import read_json, read_lines, reason, refuse_odd, write_atomically
 from ludus.training.sinks import Sink, TensorBoard
 
 LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "matches.jsonl")
 
 
 ENDED, ENDS = "ended.json", ("finished", "stopped", "crashed")
+ON_REQUEST = "on request"  # why a run stopped that a signal asked to
 
 
 def versions() -> dict[str, str]:
     """What a result can depend on: the manifest and the config keep it."""
     libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
     return {"ludus": __version__, "python": platform.python_version(), "machine": platform.machine(), **libraries}
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """The old content or the new one, never half of it."""
-    partial = path.with_name(path.name + ".tmp")
-    with open(partial, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def default_name(game: str) -> str:
@@ -67,12 +52,13 @@ class Run:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        if not (self.path / "config.json").exists():
+        if not (self.path / "config.json").is_file():
             runs = [p.parent.name for p in self.path.parent.glob("*/config.json")] if self.path.parent.exists() else []
             raise LudusError(f"there is no run at {self.path}: {nearest(self.path.name, runs)}")
         self._tensorboard: TensorBoard | None = None
         self.sinks: list[Sink] = []  # get every line of metrics.jsonl too
         self._files: dict[str, Any] = {}
+        self._hashes: dict[str, Any] = {}  # of everything that was ever written to a log
         self._lock: Any = None
 
     def lock(self) -> None:
@@ -128,20 +114,38 @@ class Run:
     # -- what it is ----------------------------------------------------------------------------------------------------
 
     def read_json(self, name: str) -> Any:
-        try:
-            return json.loads((self.path / name).read_text())
-        except (OSError, ValueError) as error:  # also of bytes that are no text
-            raise LudusError(f"{self.path / name} cannot be read: {error}") from None
+        return read_json(self.path / name)
+
+    def stored(self) -> dict[str, Any]:
+        """config.json as it is: the values of the configuration, where each came from, and more about the run."""
+        data = self.read_json("config.json")
+        if not isinstance(data, dict) or not all(isinstance(data.get(part), dict) for part in ("values", "origins")):
+            raise LudusError(f"{self.path / 'config.json'} holds no configuration: it is damaged, or from another program")
+        return data
+
+    def settings(self) -> Config:
+        """The configuration as data: whoever loads its game asks for `config` instead."""
+        return self._config_of(self.stored())
 
     def config(self) -> Config:
-        data = self.read_json("config.json")
+        """The configuration of a run whose game may be loaded: loading a game executes code."""
+        data = self.stored()
+        config = self._config_of(data)
+        trust.require(self.path, config.game, data.get("made_here"))
+        trust.refuse_links(self.path)
+        return config
+
+    def _config_of(self, data: Mapping[str, Any]) -> Config:
         try:
-            return unflatten(data["values"])
-        except (LudusError, KeyError, TypeError, AttributeError) as error:
+            config = unflatten(data["values"])
+            check_types(config)
+        except (LudusError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise LudusError(f"{self.path / 'config.json'} is of another version of Ludus, or changed by hand: {error}") from None
+        return config
 
     def write_config(self, config: Config, origins: Mapping[str, str], extra: Mapping[str, Any] | None = None) -> None:
         data = {"values": flatten(config), "origins": dict(origins), "versions": versions(), **(extra or {})}
+        data["made_here"] = trust.mark(config.game)
         write_atomically(self.path / "config.json", json.dumps(data, indent=1))
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -151,10 +155,28 @@ class Run:
     # -- logs ----------------------------------------------------------------------------------------------------------
 
     def append(self, log: str, text: str) -> None:
-        if log not in self._files:
-            self._files[log] = open(self.path / log, "a")  # noqa: SIM115 (closed in close)
-        self._files[log].write(text)
-        self._files[log].flush()  # whoever looks at the run sees whole lines at once
+        data = text.encode()
+        try:
+            if log not in self._files:
+                self._hashes.setdefault(log, self._hash_of(log))
+                self._files[log] = open(self.path / log, "ab")  # noqa: SIM115 (closed in close)
+            self._files[log].write(data)
+            self._files[log].flush()  # whoever looks at the run sees whole lines at once
+        except OSError as error:
+            raise LudusError(
+                f"{self.path / log} could not be written ({reason(error)}): the checkpoints are intact; free space and "
+                f"`ludus resume {self.path}`"
+            ) from None
+        self._hashes[log].update(data)
+
+    def _hash_of(self, log: str) -> Any:
+        """Of what the log holds now."""
+        path = self.path / log
+        if not path.exists():
+            return hashlib.sha256()
+        refuse_odd(path)
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256")
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
         self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
@@ -192,14 +214,36 @@ class Run:
             sink.close()
         self.sinks, self._tensorboard = [], None
 
-    def offsets(self) -> dict[str, int]:
-        """How long each log is now."""
-        return {log: (self.path / log).stat().st_size for log in LOGS if (self.path / log).exists()}
+    def log_marks(self) -> dict[str, dict[str, Any]]:
+        """How long each log is now, and the hash of all of it."""
+        marks = {}
+        for log in LOGS:
+            path = self.path / log
+            if path.exists():
+                digest = self._hashes.setdefault(log, self._hash_of(log))
+                marks[log] = {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+        return marks
 
-    def cut_back(self, offsets: Mapping[str, int], step: int, tensorboard: bool) -> None:
+    def check_logs(self, marks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuses logs that do not begin with what was written up to a checkpoint."""
+        for log, mark in marks.items():
+            path = self.path / log
+            if path.exists():
+                refuse_odd(path)
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                digest = hashlib.sha256(file.read(mark["bytes"]))
+                if file.tell() == mark["bytes"] and digest.hexdigest() == mark["sha256"]:
+                    self._hashes[log] = digest
+                    continue
+            raise LudusError(
+                f"{path} is not what was written up to the checkpoint (lines are missing or changed): resume an older checkpoint, "
+                f"RUN@STEP, or start a new run from this one with `ludus fork`"
+            )
+
+    def cut_back(self, marks: Mapping[str, Mapping[str, Any]], step: int, tensorboard: bool) -> None:
         """Logs as they were at a checkpoint; what came after goes to discarded/."""
         for log in LOGS:
-            path, keep = self.path / log, offsets.get(log, 0)
+            path, keep = self.path / log, marks.get(log, {"bytes": 0})["bytes"]
             if not path.exists() or path.stat().st_size <= keep:
                 continue
             folder = self.path / "discarded"
@@ -218,16 +262,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.item() if hasattr(value, "item") else value
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """JSON lines; a line cut off in the middle (a run being written, or killed) is left out."""
-    records: list[dict[str, Any]] = []
-    if path.exists():
-        for line in path.read_text(errors="replace").splitlines():
-            with contextlib.suppress(json.JSONDecodeError):
-                records.append(json.loads(line))
-    return records
 
 
 def remove(paths: Iterable[Path]) -> None:

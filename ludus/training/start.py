@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,15 @@ from ludus.sim.program import controllers
 from ludus.training import devices, sinks
 from ludus.training.display import Display
 from ludus.training.evaluate import seatings
+from ludus.training.files import sync_folder, write_atomically
 from ludus.training.headline import check_stage_metrics, headline
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
-from ludus.training.run import Run, sync_folder, write_atomically
+from ludus.training.run import Run
 from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, values_at
+from ludus.training.trust import believe
+
+ABANDONED_AFTER = 60.0  # seconds without a change; a run that is just being made has its lock a moment later
 
 
 def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
@@ -154,6 +159,14 @@ def check_rules(config: Config) -> None:
         try_rules(game, values_at(config, 0.0), preset)
 
 
+def remove_abandoned(parent: Path) -> None:
+    """Folders of runs whose process was killed while it made them: nobody holds their lock."""
+    for partial in parent.glob(".*.partial"):
+        with contextlib.suppress(LudusError, OSError):
+            if time.time() - partial.stat().st_mtime > ABANDONED_AFTER and not Run(partial).locked:
+                shutil.rmtree(partial, ignore_errors=True)
+
+
 def create(
     path: Path, config: Config, origins: Mapping[str, str], *, extra: Mapping[str, Any] | None = None,
     begin: Callable[[Trainer], None] | None = None, display: Display | None = None, schedules_at: float = 0.0,
@@ -162,12 +175,14 @@ def create(
     where its schedules start, for a run that continues another."""
     Run.refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    remove_abandoned(path.parent)
     shutil.rmtree(partial, ignore_errors=True)
     made = [folder for folder in path.parents if not folder.exists()]
     try:
         partial.mkdir(parents=True)
         (partial / "config.json").write_text("{}")
         run = Run(partial)
+        run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         run.write_config(config, origins, extra)
         trainer = Trainer(run, config, display=display)
         if begin is not None:
@@ -181,7 +196,6 @@ def create(
         }
         write_atomically(partial / "game.json", json.dumps(game, indent=1))
         trainer.save()
-        run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         if path.exists():
             path.rmdir()
         partial.rename(path)
@@ -193,4 +207,5 @@ def create(
                 folder.rmdir()
         raise
     run.path = path
+    believe(path)
     return trainer

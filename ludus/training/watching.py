@@ -19,7 +19,8 @@ from ludus.doctor.log import began_with, read_log
 from ludus.doctor.reference import find
 from ludus.doctor.watch import examine
 from ludus.recipes import REFERENCES
-from ludus.training.run import Run, read_lines
+from ludus.training.files import read_lines
+from ludus.training.run import Run
 
 FILE = "findings.jsonl"
 

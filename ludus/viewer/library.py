@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ludus.errors import LudusError
+from ludus.training.files import read_lines
 from ludus.training.measured import newest
-from ludus.training.run import Run, read_lines
+from ludus.training.run import Run
 from ludus.training.sources import is_foreign
 
 POINTS = 400  # of a curve: more than a screen shows

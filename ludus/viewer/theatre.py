@@ -15,6 +15,7 @@ from ludus.errors import LudusError
 from ludus.sim import Batch
 from ludus.training.replay import Replay
 from ludus.training.run import Run
+from ludus.training.trust import believe
 from ludus.viewer.film import Film
 from ludus.viewer.library import Library
 from ludus.viewer.recorded import RecordedFilm
@@ -82,7 +83,8 @@ class Theatre:
     def _load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
         from ludus.training.load import check_same_layout, load_policies
 
-        self.shows.find(run.config().game)  # refuses a game that may not be imported
+        self.shows.find(run.settings().game)  # refuses a game that may not be imported
+        believe(run.path)
         policies, theirs = load_policies(f"{run.path}@{step}")
         check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")
         return policies
@@ -102,7 +104,7 @@ class Theatre:
         from ludus.training.sources import make_batch as batch_of
 
         run = self.library.run(name)
-        config = replace(run.config(), device="cpu")
+        config = replace(run.settings(), device="cpu")
         if is_foreign(config.game):
             raise LudusError(
                 f"{name} plays {config.game}, an env of another library: what evaluations recorded is on the run's page"

@@ -11,7 +11,8 @@ from ludus.errors import LudusError
 from ludus.league.exploit import free_folder
 from ludus.league.payoff import columns
 from ludus.training import checkpoint
-from ludus.training.run import Run, read_lines
+from ludus.training.files import read_lines
+from ludus.training.run import Run
 from ludus.training.start import create, prepare
 
 

@@ -1,6 +1,7 @@
 """The dashboard as a person sees it: at 80 and 160 columns, with whatever metrics an iteration has, and when it fails."""
 
 import io
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -131,20 +132,34 @@ def test_a_panel_that_cannot_be_drawn_says_so(monkeypatch):
     assert "cannot be drawn and training goes on (ZeroDivisionError" in str(dashboard.draw(Console(width=80)))
 
 
+ENDLESS = [
+    "--envs", "8", "--learn.rollout", "16", "--learn.minibatches", "1", "--policy.hidden", "8", "--train.threads", "1",
+    "--eval.episodes", "2", "--game.max-steps", "20", "--train.total-agent-steps", "100000000", "--log.tensorboard", "False",
+]  # fmt: skip
+
+
+def test_a_terminal_that_goes_away_saves_the_run(tmp_path):
+    """A closed window or a lost connection: nobody reads what is said, and nothing is lost."""
+    program = Program(["train", "pursuit", "--run", str(tmp_path / "run"), *ENDLESS], 80)
+    program.until("agent-steps")
+    program.until("iteration 3")
+    os.close(program.terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(program.process, 0)[1]) == 3
+    run = ludus.training.run.Run(tmp_path / "run")
+    assert run.state() == ("stopped", "on request")
+    assert ludus.training.checkpoint.steps(run)[-1] == run.metrics()[-1]["progress/agent_steps"]
+
+
 def test_ctrl_c_is_acknowledged_and_saves_without_an_evaluation(tmp_path):
     """A training on a terminal of 80 columns: what is seen, and what one Ctrl-C does."""
     path = tmp_path / "run"
-    small = [
-        "--envs", "8", "--learn.rollout", "16", "--learn.minibatches", "1", "--policy.hidden", "8", "--train.threads", "1",
-        "--eval.episodes", "2", "--game.max-steps", "20", "--train.total-agent-steps", "100000000", "--log.tensorboard", "False",
-    ]  # fmt: skip
-    program = Program(["train", "pursuit", "--run", str(path), *small], 80)
+    program = Program(["train", "pursuit", "--run", str(path), *ENDLESS], 80)
     program.until("catch_rate against bot:flee: not evaluated yet")
     rows = [row for row in program.screen.lines if row.startswith(("╭", "│", "╰"))]
     assert {len(row) for row in rows} == {80} and "agent-steps" in rows[2]
     program.press(b"\x03")
     program.until("stopping after this iteration: saving; press Ctrl-C again to stop at once", 10)
-    assert program.wait() == 0, program.screen.text
+    assert program.wait() == 3, program.screen.text
     said = program.screen.text
     assert "stopped: " in said and "on request" in said and "catch_rate against bot:flee: not evaluated yet" in said
     assert "^C" not in program.seen and "Traceback" not in said and "cannot be drawn" not in said

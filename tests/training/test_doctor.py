@@ -9,7 +9,7 @@ import ludus
 from ludus.config import Config, TrainConfig
 from ludus.doctor import live
 from ludus.doctor.finding import Finding
-from ludus.training import rollback
+from ludus.training import checkpoint, rollback
 from ludus.training.run import Run
 from ludus.training.watching import RunDoctor
 
@@ -102,7 +102,8 @@ def run_with_checkpoints(path, *steps: int) -> Run:
     for step in steps:
         folder = path / "checkpoints" / f"{step:012d}"
         folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text('{"format": 1, "progress": {"seconds": 5.0, "schedule_share": 0.25}}')
+        manifest = {"format": checkpoint.FORMAT, "step": step, "progress": {"seconds": 5.0, "schedule_share": 0.25}}
+        (folder / "manifest.json").write_text(json.dumps(checkpoint.sealed(manifest)))
     (path / "config.json").write_text("{}")
     return Run(path)
 

@@ -1,19 +1,22 @@
 """How a run ended, and what Ctrl-C does at each moment."""
 
+import errno
+import io
+import os
 import shutil
 import signal
 
 import pytest
 
 import ludus
-from ludus import LudusError, api
+from ludus import LudusError, api, cli
 from ludus.config import CheckpointConfig, EvalConfig, LogConfig, TrainConfig
 from ludus.learn.ppo import PPO
 from ludus.training import checkpoint
 from ludus.training.display import Silent
 from ludus.training.loop import Trainer
 from ludus.training.run import Run
-from ludus.training.start import create, prepare
+from ludus.training.start import create, prepare, remove_abandoned
 from tests.training.test_runs import config
 
 SHORT = dict(train=TrainConfig(total_agent_steps=1500, threads=1), log=LogConfig(tensorboard=False, diagnostics_every=0))
@@ -135,3 +138,93 @@ def test_nothing_is_left_where_preparing_fails(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         ludus.train(config(**SHORT, checkpoint=CheckpointConfig()), run=tmp_path / "runs" / "new" / "run", quiet=True)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_process_gets_a_checkpoint_first(tmp_path, monkeypatch, no_report, number):
+    learn = PPO.learn
+
+    def end(self, share):
+        signal.raise_signal(number)
+        return learn(self, share)
+
+    monkeypatch.setattr(PPO, "learn", end)
+    stopped = ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True)
+    assert stopped.state() == ("stopped", "on request") and len(stopped.metrics()) == 1
+    assert checkpoint.steps(stopped)[-1] == stopped.metrics()[-1]["progress/agent_steps"]
+
+
+def test_what_the_user_had_ignored_stays_ignored(tmp_path, monkeypatch, no_report):
+    """nohup ludus train …"""
+    learn = PPO.learn
+
+    def hang_up(self, share):
+        signal.raise_signal(signal.SIGHUP)
+        return learn(self, share)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(PPO, "learn", hang_up)
+        assert ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True).state() == ("finished", "")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_that_is_ended_while_it_is_made_leaves_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Trainer, "begin", lambda *a: signal.raise_signal(signal.SIGTERM))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", "pursuit", "--run", "runs/new", "--train.threads", "1", "--quiet"])
+    assert ended.value.code == 128 + signal.SIGTERM and list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_had_begun_is_removed_by_the_next(run, tmp_path):
+    """Not that of a process that is alive: it holds the lock."""
+    dead, alive, young = (tmp_path / f".{name}.123.partial" for name in ("dead", "alive", "young"))
+    for folder in (dead, alive, young):
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        (folder / "lock").touch()
+    holder = Run(alive)
+    holder.lock()
+    for folder in (dead, alive):
+        os.utime(folder, (0, 0))
+    remove_abandoned(tmp_path)
+    assert not dead.exists() and alive.exists() and young.exists()
+    holder.close()
+
+
+class FullDisk(io.BytesIO):
+    """The file of a log where nothing fits any more."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def close(self):
+        pass
+
+
+def test_a_full_disk_in_a_log_is_one_sentence(tmp_path, monkeypatch, no_report):
+    append = Run.append
+
+    def fill(self, log, text):
+        if log == "metrics.jsonl" and log in self._files:
+            self._files[log] = FullDisk()
+        append(self, log, text)
+
+    monkeypatch.setattr(Run, "append", fill)
+    with pytest.raises(LudusError, match=r"metrics\.jsonl could not be written \(No space left.*resume"):
+        ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True)
+    monkeypatch.setattr(Run, "append", append)
+    assert Run(tmp_path / "run").state()[0] == "crashed"
+    assert api.resume(tmp_path / "run", quiet=True).state() == ("finished", "")
+
+
+def test_a_run_that_was_killed_before_its_report_is_finished_by_resume(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    for name in ("ended.json", "report.html"):
+        (tmp_path / "copy" / name).unlink()
+    done = api.resume(tmp_path / "copy", quiet=True)
+    assert done.state() == ("finished", "") and (done.path / "report.html").exists()
+    with pytest.raises(LudusError, match="has spent its budget"):
+        api.resume(tmp_path / "copy", quiet=True)

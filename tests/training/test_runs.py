@@ -13,7 +13,10 @@ import ludus
 from ludus import LudusError, api
 from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig
 from ludus.training import checkpoint
-from ludus.training.run import Run, read_lines, split_reference
+from ludus.training.display import Silent
+from ludus.training.files import read_lines
+from ludus.training.run import Run, split_reference
+from ludus.training.start import create, prepare
 from ludus.training.weights import refuse_other_meaning
 
 TINY = StrategyConfig(size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8)
@@ -170,7 +173,7 @@ def test_a_foreign_checkpoint_is_refused(copy):
         ludus.load(copy.path)
     manifest = checkpoint.folder(copy, step) / "manifest.json"
     manifest.write_text('{"format": 99}')
-    with pytest.raises(LudusError, match="format 99, this version reads 1"):
+    with pytest.raises(LudusError, match="format 99, and this version of Ludus reads 2"):
         ludus.load(copy.path)
     manifest.write_text("{ half")
     with pytest.raises(LudusError, match=r"manifest.json cannot be read"):
@@ -209,6 +212,43 @@ def test_disk_full_while_saving_loses_nothing(copy, monkeypatch):
     assert checkpoint.steps(copy) == before
     api.resume(copy.path, quiet=True)
     assert Run(copy.path).metrics()[-1]["progress/agent_steps"] >= 7000
+
+
+def test_an_observation_too_large_to_be_normalised_stops_training_by_name(tmp_path, monkeypatch):
+    """Its square is no float any more: it would be divided by infinity and never be seen again."""
+    from ludus.sim import Batch
+
+    step = Batch.step
+
+    def huge(self):
+        step(self)
+        if self["step"][0] == 3:
+            self.arrays["observation"][:, :, 4] = 1e20
+
+    monkeypatch.setattr(Batch, "step", huge)
+    with pytest.raises(LudusError, match=r"is as large as 1e\+20, too large to be normalised: scale or clip it") as stopped:
+        ludus.train(config(), run=tmp_path / "huge", quiet=True)
+    run = Run(tmp_path / "huge")
+    good = checkpoint.steps(run)[-1]
+    assert f"@{good}" in str(stopped.value) and "learning rate" not in str(stopped.value)
+    for name, tensor in load_file(checkpoint.folder(run, good) / "policy.safetensors").items():
+        assert torch.isfinite(tensor).all(), name
+
+
+def test_what_is_not_finite_is_never_committed(tmp_path, monkeypatch):
+    """Also what no metric shows."""
+
+    def spoil(trainer):
+        next(iter(trainer.algorithm.policies.values())).value_norm.mean[...] = float("inf")
+
+    trainer = create(tmp_path / "run", *prepare(config()), display=Silent())
+    before = checkpoint.steps(trainer.run)
+    spoil(trainer)
+    trainer.progress.agent_steps += 1
+    with pytest.raises(LudusError, match=r"value_norm\.mean of the policy is not finite"):
+        trainer.save()
+    trainer.run.close()
+    assert checkpoint.steps(trainer.run) == before
 
 
 def test_nan_stops_training_with_its_first_tensor(tmp_path, monkeypatch):
@@ -376,7 +416,8 @@ def test_a_best_checkpoint_that_is_gone_is_forgotten_when_an_older_one_is_resume
     path = checkpoint.folder(copy, steps[1]) / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["progress"]["best"] = {"metric": "eval/bot:flee/catch_rate", "value": 2.0, "step": steps[1] - 1}
-    path.write_text(json.dumps(manifest))
+    del manifest["sha256"]
+    path.write_text(json.dumps(checkpoint.sealed(manifest)))
     resumed = api.resume(f"{copy.path}@{steps[1]}", quiet=True, total_agent_steps=steps[1] + 2000)
     assert checkpoint.find(resumed, "best") in checkpoint.steps(resumed)
 

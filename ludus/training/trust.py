@@ -1,0 +1,84 @@
+"""Whose run may choose code.
+
+A run folder names its game, and loading a game executes it. The games of Ludus are safe to load, whoever trained on them. Any
+other game (a module, an env of another library, an env elsewhere) is loaded if the run was made by this user on this
+machine, which a mark in config.json proves that nobody else can make, or if the user says so: --trust.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from ludus.errors import LudusError
+from ludus.games import REGISTRY
+
+_trusted: set[Path] = set()  # folders, in this process
+
+
+def believe(folder: str | Path) -> None:
+    """The user trusts this run; or this process has made it."""
+    _trusted.add(Path(folder).resolve())
+
+
+def require(folder: Path, game: str, mark: object) -> None:
+    """Refuses a run whose game is somebody else's code."""
+    if folder.resolve() in _trusted or game.split(":")[0] in REGISTRY:
+        return
+    ours = _mark(game, create=False)
+    if ours is not None and isinstance(mark, str) and hmac.compare_digest(ours.encode(), mark.encode()):
+        return
+    raise LudusError(
+        f"{folder} plays '{game[:80]}', which is not a game of Ludus: loading it executes its code, and this run was not made "
+        f"here; if you know where it is from, add --trust (in Python: trust=True)"
+    )
+
+
+def refuse_links(folder: Path) -> None:
+    """Work on a run writes and deletes files in its folder: a link in somebody's folder would aim that elsewhere."""
+    root = folder.resolve()
+    if root in _trusted:
+        return
+    for above, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(above, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                raise LudusError(
+                    f"{folder / path.relative_to(root)} is a link to {path.resolve()}, outside of the run, and would be written to: "
+                    f"remove it, or add --trust if it is your own"
+                )
+
+
+def mark(game: str) -> str | None:
+    """What config.json of a run made here says; None where no secret can be kept."""
+    return _mark(game, create=True)
+
+
+def _mark(game: str, create: bool) -> str | None:
+    secret = _secret(create)
+    return hmac.new(secret, game.encode(), hashlib.sha256).hexdigest() if secret else None
+
+
+def secret_file() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ludus" / "secret"
+
+
+def _secret(create: bool) -> bytes | None:
+    """This user's on this machine."""
+    path = secret_file()
+    with contextlib.suppress(OSError, RuntimeError):
+        if create and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"secret.{os.getpid()}.tmp")
+            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(32))
+            with contextlib.suppress(FileExistsError):
+                os.link(partial, path)  # two processes that begin at once have one secret
+            partial.unlink()
+        found = path.read_bytes()
+        return found if len(found) == 32 else None
+    return None
