@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ludus.errors import LudusError
+from ludus.training.files import settle
 
 VERSION = 1
 KEY = "recording"
@@ -65,6 +66,7 @@ def write(path: Path, header: Mapping[str, Any], tensors: Mapping[str, np.ndarra
     partial = path.with_suffix(".tmp")
     metadata = {KEY: json.dumps({"version": VERSION, **header}, allow_nan=False)}
     save_file({n: np.ascontiguousarray(t) for n, t in tensors.items()}, partial, metadata)
+    settle(partial)
     partial.replace(path)
 
 

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
-from ludus.training.files import sync_folder
+from ludus.training.files import settle, sync_folder
 from ludus.training.run import Run
 
 
@@ -51,8 +51,7 @@ class Pool:
         self.folder.mkdir(exist_ok=True)
         partial = self.path(step).with_suffix(".tmp")
         save_file(tensors, partial)
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
+        settle(partial)
         os.replace(partial, self.path(step))
         sync_folder(self.folder)
         self.hashes[step] = self.hash(step)

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 
 from ludus.errors import LudusError
 from ludus.training.budget import BUDGETS
-from ludus.training.files import read_json, reason, refuse_odd, sync_folder, write_atomically
+from ludus.training.files import read_json, reason, refuse_odd, settle, sync_folder, write_atomically
 from ludus.training.run import Run, remove
 
 FORMAT = 2
@@ -51,8 +51,8 @@ def save(run: Run, step: int, tensors: Mapping[str, Mapping[str, torch.Tensor]],
         for name in FILES:
             data = {k: v.detach().cpu().contiguous() for k, v in tensors[name.split(".")[0]].items()}
             save_file(data, path / name)
+            settle(path / name)
             with open(path / name, "rb") as file:
-                os.fsync(file.fileno())
                 files[name] = {
                     "bytes": os.fstat(file.fileno()).st_size,
                     "sha256": hashlib.file_digest(file, "sha256").hexdigest(),

@@ -21,6 +21,7 @@ from ludus.errors import LudusError
 from ludus.sim import Batch
 from ludus.sim.game import Settings
 from ludus.training import trust
+from ludus.training.files import settle
 
 VERSION = 1
 KEYFRAME_EVERY = 60
@@ -88,6 +89,7 @@ class Recorder:
         path.parent.mkdir(exist_ok=True)
         partial = path.with_suffix(".tmp")
         save_file({n: np.ascontiguousarray(t) for n, t in tensors.items()}, partial, {"replay": json.dumps(whole)})
+        settle(partial)
         partial.replace(path)
 
 

@@ -44,6 +44,11 @@ def copy(run, tmp_path):
     return Run(tmp_path / "copy")
 
 
+def test_whoever_may_read_one_file_of_a_run_may_read_all(run):
+    modes = {path.stat().st_mode & 0o777 for path in run.path.rglob("*") if path.is_file()}
+    assert len(modes) == 1
+
+
 def test_the_folder_tells_everything(run):
     names = {p.name for p in run.path.iterdir()}
     assert {
