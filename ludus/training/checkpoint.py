@@ -148,7 +148,7 @@ def refuse_changed_settings(run: Run, manifest: Mapping[str, Any]) -> None:
         if name not in BUDGETS and (name not in now or now[name] != value):
             raise LudusError(
                 f"{run.path / 'config.json'} was changed: {name} is {str(now.get(name))[:80]} there, and the checkpoint @{step} was "
-                f"made with {str(value)[:80]}; put that back, or `ludus fork {run.path}` makes a new run with other settings"
+                f"made with {str(value)[:80]}: put that back (`ludus fork` makes a new run with other settings)"
             )
     if game_hash(run) != manifest["game_json"]:
         raise LudusError(f"{run.path / 'game.json'} is not what was written when the run began: put back the file of then")
