@@ -22,8 +22,11 @@ class Turn:
             return
         from ludus.sim.driver_cache import cache_root
 
-        cache_root().mkdir(parents=True, exist_ok=True)
-        self._file = (cache_root() / "bench.lock").open("w")
+        try:
+            cache_root().mkdir(parents=True, exist_ok=True)
+            self._file = (cache_root() / "bench.lock").open("w")
+        except OSError:  # a read-only cache, as in containers: there, start one at a time
+            return
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

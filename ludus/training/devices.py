@@ -71,9 +71,11 @@ def choose_threads(config: Config) -> int:
     key = _key(config)
     try:
         table = json.loads(remembered.read_text())
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError):
         table = {}
-    if key not in table:
+    if not isinstance(table, dict):
+        table = {}
+    if table.get(key) not in (1, cores()):
         busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * cores()
         print(
             f"ludus: measuring which trains faster, 1 or {cores()} threads …",
@@ -91,7 +93,9 @@ def choose_threads(config: Config) -> int:
             return int(table[key])
         try:
             remembered.parent.mkdir(parents=True, exist_ok=True)
-            remembered.write_text(json.dumps(table))
+            partial = remembered.with_name(f"{remembered.name}.{os.getpid()}.tmp")
+            partial.write_text(json.dumps(table))
+            partial.replace(remembered)
         except OSError:
             pass
     return int(table[key])

@@ -25,3 +25,9 @@ def test_a_second_one_waits_until_the_first_is_over(monkeypatch, tmp_path):
     assert order == ["first", "second"]
     with Turn():  # one that never measures holds nobody up
         pass
+
+
+def test_a_cache_that_cannot_be_written_ends_no_benchmark(monkeypatch):
+    monkeypatch.setenv("LUDUS_CACHE", "/dev/null")
+    with Turn() as turn:
+        turn.wait()

@@ -23,7 +23,7 @@ def test_compiling_is_interrupted_though_a_callback_drops_it(monkeypatch, capsys
         raise RuntimeError("no compiled object yet")
         yield
 
-    monkeypatch.setattr(compile, "_announced", dropped)
+    monkeypatch.setattr(compile, "_kept", dropped)
     with pytest.raises(KeyboardInterrupt):
         Batch(COUNTER, 2)
     assert "gnored" not in capsys.readouterr().err and signal.getsignal(signal.SIGINT) is signal.default_int_handler

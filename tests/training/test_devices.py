@@ -31,6 +31,15 @@ def test_the_choice_is_measured_once(measured):
     assert len(measured) == 4
 
 
+@pytest.mark.parametrize("damage", [b"\xff\xfe", b"[]", b"{", b"null", b'{"KEY": "many"}', b'{"KEY": [4]}', b'{"KEY": 3}'])
+def test_what_is_damaged_is_measured_again(measured, tmp_path, damage):
+    config = Config(game="pursuit")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "threads.json").write_bytes(damage.replace(b"KEY", devices._key(config).encode()))
+    assert [devices.choose_threads(config) for _ in range(2)] == [4, 4]
+    assert sorted(measured) == [1, 4]
+
+
 def test_a_choice_made_beside_other_programs_is_not_remembered(measured, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "getloadavg", lambda: (3.5, 0.0, 0.0))
     assert devices.choose_threads(Config(game="pursuit")) == 4
