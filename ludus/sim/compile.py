@@ -295,7 +295,9 @@ def compile_cpu(
     scope: dict[str, Any] = {name: linker.link(f, phase=True) for name, f in _function_names(program).items()}
     scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer, "run_at": _run_at}
     scope |= {f"{f.dtype}_": np.dtype(f.dtype).type for f in layout.arrays.values()}
-    module, path = load_driver(program.game, list(_function_names(program).values()), _cpu_source(layout, program, checked), scope)
+    module, path = load_driver(
+        program.game, list(_function_names(program).values()), _cpu_source(layout, program, checked), scope
+    )
     sizes = np.array([layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64)
     addresses = np.array([arrays[name].ctypes.data for name in layout.arrays], np.int64)
     integer, integers = numba.types.int64, numba.types.int64[::1]

@@ -122,7 +122,9 @@ class KernelFile:
 
 @functools.cache  # once, not for every game
 def _say_not_kept(folder: Path, why: str) -> None:
-    print(f"ludus: compiled rules are not kept: cannot write {folder} ({why}): set LUDUS_CACHE to another folder", file=sys.stderr)
+    print(
+        f"ludus: compiled rules are not kept: cannot write {folder} ({why}): set LUDUS_CACHE to another folder", file=sys.stderr
+    )
 
 
 def _prune(folder: Path) -> None:

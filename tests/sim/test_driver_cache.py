@@ -97,7 +97,7 @@ def test_what_is_missing_is_compiled(start):
 
 
 def test_a_file_that_may_not_be_read_is_replaced(start, monkeypatch):
-    _, path = start()
+    start()
 
     def refuse(self):
         raise PermissionError(errno.EACCES, "Permission denied")
