@@ -2,6 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Versions, those of what builds this package included: pip before 25.3 passes the first to builds, later ones the second.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+
 .PHONY: install install-dev train test test-all lint
 
 install: .venv/installed
@@ -10,16 +14,16 @@ install-dev: .venv/installed-dev
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ludus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	$(BIN)/python -m pip install -q -e .
 	touch $@
 
 .venv/installed-dev: .venv/installed
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cuda-compiler]' || \
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m pip install -q -e '.[cuda-compiler]' || \
 		echo "The CUDA compiler could not be installed: its tests will be skipped."
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[onnx]' || \
+	$(BIN)/python -m pip install -q -e '.[onnx]' || \
 		echo "ONNX could not be installed: its tests will be skipped."
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[pictures]' || \
+	$(BIN)/python -m pip install -q -e '.[pictures]' || \
 		echo "Playwright could not be installed: browser tests will be skipped."
 	command -v chromium chromium-browser google-chrome >/dev/null || \
 		(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
