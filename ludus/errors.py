@@ -18,6 +18,10 @@ class RuleError(LudusError):
     """A game's rules or declaration cannot work. Raised when the game is defined."""
 
 
+FAULTS = (Exception, SystemExit)
+"""What to catch of a user's code: a call of sys.exit() in it would end the program without a word, and with success."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """' Did you mean …?' or the list of what there is."""
     known = list(known)

@@ -23,7 +23,7 @@ from ludus.envs.codec import MASKED_KEYS, Codec
 from ludus.envs.faults import told
 from ludus.envs.handed_over import HERE, maker_of
 from ludus.envs.roles import roles_by_name
-from ludus.errors import LudusError
+from ludus.errors import FAULTS, LudusError
 from ludus.games import import_object
 from ludus.sim.episode import RANDOM
 
@@ -41,7 +41,7 @@ def make_env(source: str, film: bool = False) -> Any:
         made = function(**(options if _takes_render_mode(function) else {}))
     except LudusError:
         raise
-    except Exception as error:
+    except FAULTS as error:
         raise LudusError(f"{source} cannot be made: {type(error).__name__}: {told(error)}") from error
     if not hasattr(made, "possible_agents") and not isinstance(made, gymnasium.Env):
         raise LudusError(f"{source} returned a {type(made).__name__}, not a Gymnasium env or a PettingZoo parallel env")
@@ -133,7 +133,7 @@ def gives_masks(source: str, env: Any, seed: int) -> list[bool]:
     """Does a mask come with the first observation? For each agent."""
     try:
         _, info = env.reset(seed=seed)
-    except Exception as error:
+    except FAULTS as error:
         raise LudusError(f"env 0 of {source} raised {type(error).__name__} in reset: {told(error)}") from error
     infos = info if hasattr(env, "possible_agents") else {"agent": info}
     return [_has_mask(_spaces(env, name)[0]) or "action_mask" in infos.get(name, {}) for name in agents_of(env)]
@@ -168,7 +168,7 @@ class Guest:
             self._refuse_standstill()
         except LudusError:
             raise
-        except Exception as error:
+        except FAULTS as error:
             where = "reset" if resetting else f"step {self.steps}"
             raise LudusError(
                 f"env {self.number} of {self.source} raised {type(error).__name__} in {where}: {told(error)}"
@@ -229,7 +229,7 @@ class Guest:
         raise NotImplementedError
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # an env that fails while closing must not hide what went wrong before
+        with contextlib.suppress(*FAULTS):  # an env that fails while closing must not hide what went wrong before
             self.env.close()
 
 

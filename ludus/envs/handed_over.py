@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ludus.errors import LudusError
+from ludus.errors import FAULTS, LudusError
 from ludus.sim.game import Game
 
 HERE = "env:__main__:"
@@ -68,7 +68,7 @@ def maker_of(source: str) -> Callable[..., Any]:
     def copied() -> Any:
         try:
             return copy.deepcopy(given)
-        except Exception as error:
+        except FAULTS as error:
             raise LudusError(
                 f"this {type(given).__name__} cannot be copied ({type(error).__name__}: {error}), and training needs several: hand "
                 f"over a function that makes one"

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ludus.errors import FAULTS
+
 FILMED = 3  # envs of an evaluation that are drawn
 SIDE = 320  # pixels of a picture's longer side, at most
 QUALITY = 80
@@ -57,7 +59,7 @@ def photograph(env: Any, number: int, arrays: Mapping[str, np.ndarray]) -> None:
     begin = time.perf_counter()
     try:
         small = shrink(env.render())
-    except Exception as error:  # whatever a drawing library does: the evaluation does not depend on it
+    except FAULTS as error:  # whatever a drawing library does: the evaluation does not depend on it
         text = f"{type(error).__name__}: {error}".encode()[:MOST_FAULT]
         arrays["picture_fault"][number, : len(text)] = np.frombuffer(text, np.uint8)
         arrays["picture_size"][number] = 0

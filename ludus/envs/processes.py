@@ -26,6 +26,8 @@ from ludus.errors import LudusError
 from ludus.training.metrics import resident_mb
 
 GO, DONE, FAILED = b"g", b"d", b"f"
+SHARED_MEMORY = "/dev/shm"
+MOST_WRITTEN = 1 << 20  # bytes at once
 MOST_TEXT = 4000  # of an error: a pipe takes it in one piece
 START_SECONDS, STEP_SECONDS, CLOSE_SECONDS = 120.0, 60.0, 2.0
 
@@ -38,17 +40,41 @@ class SharedArrays:
     def __init__(self, shapes: Shapes, descriptor: int | None = None) -> None:
         sizes = {n: int(np.prod(shape)) * np.dtype(dtype).itemsize for n, (dtype, shape) in shapes.items()}
         total = sum(_aligned(size) for size in sizes.values())
-        if descriptor is None:
-            with tempfile.TemporaryFile(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as file:
-                file.truncate(max(total, 1))
-                descriptor = os.dup(file.fileno())
-        self.descriptor = descriptor
+        self.descriptor = _allocate(max(total, 1)) if descriptor is None else descriptor
+        descriptor = self.descriptor
         memory = mmap.mmap(descriptor, max(total, 1))
         self.arrays: dict[str, np.ndarray] = {}
         at = 0
         for name, (dtype, shape) in shapes.items():
             self.arrays[name] = np.frombuffer(memory, dtype, int(np.prod(shape)), at).reshape(shape)
             at += _aligned(sizes[name])
+
+
+def _allocate(size: int) -> int:
+    """A file of zeros without a name, in memory where there is room, else in the folder for temporary files. Its space is taken
+    now: who writes into a mapped file for which there is none is killed by a signal (SIGBUS)."""
+    folders = [SHARED_MEMORY, tempfile.gettempdir()] if os.path.isdir(SHARED_MEMORY) else [tempfile.gettempdir()]
+    for folder in folders:
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                for start in range(0, size, MOST_WRITTEN):
+                    file.write(bytes(min(MOST_WRITTEN, size - start)))
+                file.flush()
+                descriptor = os.dup(file.fileno())
+        except OSError as error:
+            why = f"{folder}: {error.strerror}"
+            continue
+        if folder != folders[0]:
+            print(
+                f"ludus: {SHARED_MEMORY} has no room for the {size / 1e6:.1f} MB that env processes share: they lie in {folder}, which "
+                f"may be slower (containers: docker run --shm-size)",
+                file=sys.stderr,
+            )
+        return descriptor
+    raise LudusError(
+        f"the {size / 1e6:.1f} MB that env processes share fit neither into {' nor into '.join(folders)} ({why}): make room there "
+        f"(containers: docker run --shm-size), set TMPDIR to another folder, or lower --envs"
+    )
 
 
 def _aligned(size: int) -> int:

@@ -46,6 +46,11 @@ def import_object(path: str, what: str) -> object:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except SystemExit:
+        raise LudusError(
+            f"the {what} '{path}' cannot be loaded: the module {module_name} calls sys.exit() when it is imported; put what runs as "
+            f'a program under if __name__ == "__main__"'
+        ) from None
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from ludus.config import Config
-from ludus.errors import LudusError, nearest
+from ludus.errors import FAULTS, LudusError, nearest
 from ludus.games import REGISTRY, import_object
 from ludus.recipes.gym import gym
 from ludus.sim.game import Game
@@ -62,7 +62,7 @@ def recipe_of(given: Any) -> Config:
     if isinstance(given, str):
         return load_recipe(given)
     if isinstance(given, FunctionType):
-        with contextlib.suppress(Exception):  # what is wrong with an env function is said when its envs are made
+        with contextlib.suppress(*FAULTS):  # what is wrong with an env function is said when its envs are made
             made = given()
             if isinstance(made, Config):
                 return copy.deepcopy(made)
@@ -80,7 +80,10 @@ def _call(path: str) -> Config:
         how = f": write one that returns Config(game='{path}')" if isinstance(function, Game) else ""
         raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config{how}")
     made: Callable[[], Config] = function
-    config = made()
+    try:
+        config = made()
+    except SystemExit:
+        raise LudusError(f"the recipe '{path}' called sys.exit(), which ends the program: raise an error instead") from None
     if hasattr(config, "reset") and hasattr(config, "step"):
         return gym(f"env:{path}")
     if not isinstance(config, Config):

@@ -1,6 +1,7 @@
 """Envs that are odd in one way each, for tests; every function makes one."""
 
 import os
+import sys
 import time
 
 import gymnasium
@@ -88,6 +89,27 @@ class Crashes(Counter):
         if self.time == 5:
             os._exit(3)
         return 1.0
+
+
+class Exits(Counter):
+    def pay(self):
+        if self.time == 5:
+            sys.exit()
+        return 1.0
+
+
+class ExitsInReset(Counter):
+    def reset(self, *, seed=None, options=None):
+        sys.exit(0)
+
+
+class ExitsInTheEnd(Counter):
+    def close(self):
+        sys.exit(0)
+
+
+def exits():
+    sys.exit(0)
 
 
 class Hangs(Counter):

@@ -2,6 +2,9 @@
 
 import gc
 import os
+import resource
+import shutil
+import subprocess
 import sys
 import types
 
@@ -9,9 +12,13 @@ import gymnasium
 import numpy as np
 import pytest
 
+from ludus.envs import processes
 from ludus.envs.foreign import ForeignBatch, choose_workers
 from ludus.envs.guests import make_env
+from ludus.envs.processes import SharedArrays
 from ludus.errors import LudusError
+from ludus.games import load_game
+from ludus.recipes import load_recipe
 from ludus.sim.episode import RANDOM
 
 ODD = "env:tests.envs.odd:"
@@ -130,6 +137,14 @@ def test_agents_of_pettingzoo_have_roles_and_may_die():
             r"the ball left the field\n.*odd.py:\d+ in step: .*self.pay\(\).*\n.*odd.py:\d+ in pay: raise ZeroDivisionError",
         ),
         ("Raises", 2, r"raised ZeroDivisionError in step 7: the ball left the field"),
+        (
+            "Exits",
+            0,
+            r"env 0 of .*Exits raised SystemExit in step 5: sys.exit\(\) would end the whole program: .*\n.*odd.py:\d+ in step",
+        ),
+        ("Exits", 2, r"env \d of .*Exits raised SystemExit in step 5: sys.exit\(\) would end the whole program"),
+        ("ExitsInReset", 0, r"env 0 of .*ExitsInReset raised SystemExit in reset"),
+        ("exits", 0, r"env:tests.envs.odd:exits cannot be made: SystemExit: sys.exit\(\) would end"),
         ("PaysNan", 0, r"env 0 of .*PaysNan, step 3: the reward is nan"),
         ("ShowsNan", 2, r"env \d of .*ShowsNan, step 4: the observation entry o0 is inf"),
         (
@@ -150,6 +165,52 @@ def test_what_goes_wrong_is_named(name, workers, message):
             batch.step()
 
 
+def test_leaving_the_program_while_closing_is_not_heard():
+    batch = ForeignBatch(ODD + "ExitsInTheEnd", 2, workers=0)
+    batch.host.close()
+
+
+def test_a_module_or_a_recipe_that_leaves_the_program_is_named(monkeypatch, tmp_path):
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit()")
+    (tmp_path / "leaves_later.py").write_text("import sys\ndef recipe():\n    sys.exit()")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(LudusError, match=r"the module leaves calls sys.exit\(\) when it is imported"):
+        load_game("leaves:GAME")
+    with pytest.raises(LudusError, match=r"the recipe 'leaves_later:recipe' called sys.exit\(\)"):
+        load_recipe("leaves_later:recipe")
+
+
+def test_shared_memory_without_room_is_replaced_by_a_file(monkeypatch, capsys):
+    monkeypatch.setattr(processes, "SHARED_MEMORY", "/proc")  # no file can be made there
+    assert SharedArrays({"a": ("float32", (1000,))}).arrays["a"].sum() == 0
+    assert "/proc has no room for the 0.0 MB that env processes share" in capsys.readouterr().err
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))  # as a full disk
+    try:
+        with pytest.raises(LudusError, match=r"fit neither into /proc nor into .* --shm-size.*lower --envs"):
+            SharedArrays({"a": ("float32", (1000,))})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+
+
+def test_a_container_with_little_shared_memory(tmp_path):
+    """Writing into a mapped file beyond the room there is would kill the process."""
+    mount = "mount -t tmpfs -o size=64k tmpfs /dev/shm"
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    code = (
+        "from ludus.envs.foreign import ForeignBatch\n"
+        "batch = ForeignBatch('gym:CartPole-v1', 2000, workers=1)\n"
+        "batch.step()\n"
+        "print(sum(array.nbytes for array in batch.host.arrays.values()), batch['reward'].sum())"
+    )
+    command = f"{mount} && exec '{sys.executable}' -c \"{code}\""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[0]) > 64_000 and float(done.stdout.split()[1]) == 2000
+    assert done.stderr.count("\n") == 1 and "/dev/shm has no room" in done.stderr
+
+
 def test_a_hanging_env_is_given_up():
     batch = ForeignBatch(ODD + "Hangs", 2, workers=1, step_seconds=0.5)
     (process,) = processes_of(batch)
@@ -161,10 +222,10 @@ def test_a_hanging_env_is_given_up():
 
 def test_no_process_outlives_its_batch():
     batch = ForeignBatch(ODD + "counter", 2, workers=2)
-    processes = processes_of(batch)
+    started = processes_of(batch)
     del batch
     gc.collect()
-    assert [process.poll() for process in processes] == [0, 0]
+    assert [process.poll() for process in started] == [0, 0]
 
 
 def test_what_cannot_work_is_refused_at_once():
