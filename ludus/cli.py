@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from ludus.errors import BEYOND_US, LudusError, nearest
+from ludus.machine import free_text, is_out_of_memory
 
 # command → (module with a `main(arguments)`, what it does)
 COMMANDS = {
@@ -59,6 +60,10 @@ def main(argv: list[str] | None = None) -> None:
             status = _run(arguments)
     except LudusError as error:
         status = _say(str(error), 2)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        status = _say(f"out of memory{free_text()}: lower --envs, or what is kept (learn.rollout, rainbow.replay)", 2)
     except KeyboardInterrupt as ended:
         number = ended.args[0] if ended.args else signal.SIGINT
         status = _say("interrupted", 128 + int(number))

@@ -25,6 +25,7 @@ from ludus.envs.processes import Processes, Shapes, SharedArrays, memory_mb
 from ludus.envs.remote import RemoteHost
 from ludus.envs.roles import roles_by_name
 from ludus.errors import LudusError, nearest
+from ludus.machine import fitting
 from ludus.sim.episode import RANDOM
 from ludus.training import devices
 
@@ -61,10 +62,11 @@ class ForeignBatch:
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
         self.host: Guests | Processes | RemoteHost
-        if source.startswith("remote:"):
-            self._reach(source.removeprefix("remote:"), limits)
-        else:
-            self._make(workers, limits)
+        with fitting(f"{num_envs:,} envs of {source}", "use fewer (--envs)"):
+            if source.startswith("remote:"):
+                self._reach(source.removeprefix("remote:"), limits)
+            else:
+                self._make(workers, limits)
         weakref.finalize(self, self.host.close)
         roles = [SimpleNamespace(name=s.role, teams=1) for s in self.layout.seats]
         self.game = SimpleNamespace(name=source, params={}, goal_metrics={}, roles=roles, bots={})

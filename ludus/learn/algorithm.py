@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn, optim
 
 from ludus.config import Config
+from ludus.machine import fitting
 from ludus.policies.heads import action_space
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
@@ -111,7 +112,9 @@ def make_algorithm(batch: Any, config: Config) -> Algorithm:
     from ludus.learn.ppo import PPO
     from ludus.learn.rainbow import Rainbow
 
-    return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
+    kept, setting = ("replays", "rainbow.replay") if config.algorithm == "rainbow" else ("rollouts", "learn.rollout")
+    with fitting(f"the {kept} of {config.envs:,} envs of {config.game}", f"lower --envs or {setting}"):
+        return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
 
 
 def make_policy(layout: Any, config: Config, role: str) -> Any:

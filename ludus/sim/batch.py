@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ludus.errors import LudusError, nearest
+from ludus.machine import fitting, free_memory
 from ludus.sim.episode import FROZEN
 from ludus.sim.game import Game, Settings
 from ludus.sim.interpret import FORWARD, interpreter
@@ -70,12 +71,11 @@ class Batch:
         self.layout = Layout(game, self.settings)
         self.controllers = controllers(game)
         self._program = assemble(game)
-        if device == "cuda":
-            _require_cuda(self.layout, num_envs)
-
-        self.arrays: dict[str, Any] = {
-            name: self._zeros(self.layout.shape(name, num_envs), field.dtype) for name, field in self.layout.arrays.items()
-        }
+        _require_memory(self.layout, num_envs, _free_of_gpu() if device == "cuda" else free_memory())
+        with fitting(f"{num_envs:,} envs of {game.name}", "use fewer (--envs)"):
+            self.arrays: dict[str, Any] = {
+                name: self._zeros(self.layout.shape(name, num_envs), field.dtype) for name, field in self.layout.arrays.items()
+            }
         self._views = self._named_views(self.arrays)
 
         self._fill("seed", np.full(num_envs, seed))
@@ -433,17 +433,22 @@ def _host(value: Any) -> np.ndarray:
     return np.asarray(value.cpu() if hasattr(value, "cpu") else value)
 
 
-def _require_cuda(layout: Layout, num_envs: int) -> None:
+def _free_of_gpu() -> int:
     try:
         import torch
     except ImportError:
         raise LudusError("device cuda needs torch: pip install torch") from None
     if not torch.cuda.is_available():
         raise LudusError("device cuda was asked for but torch finds no CUDA GPU on this machine: use --device cpu")
-    free, _ = torch.cuda.mem_get_info()
+    return int(torch.cuda.mem_get_info()[0])
+
+
+def _require_memory(layout: Layout, num_envs: int, free: int | None) -> None:
+    """Refuses at once: on the CPU, what does not fit is given out all the same, and the system kills the process that uses it."""
     need = layout.bytes_per_env() * num_envs
-    if need > free:
+    if free is not None and need > free:
         fits = free // layout.bytes_per_env()
         raise LudusError(
-            f"{num_envs} envs of {layout.game.name} need {need / 1e9:.1f} GB but {free / 1e9:.1f} GB are free: at most {fits} fit"
+            f"{num_envs:,} envs of {layout.game.name} need {need / 1e9:.1f} GB but {free / 1e9:.1f} GB are free: set --envs to at most "
+            f"{fits:,}"
         )

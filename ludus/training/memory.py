@@ -1,4 +1,4 @@
-"""What a run needs of a GPU's memory, counted before anything is allocated."""
+"""What a run needs of memory, counted before anything is allocated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from ludus.league.league import mixes
 from ludus.league.lineups import parse_mix
 from ludus.learn.replay import Replay
 from ludus.learn.rollout import RoleRollout
+from ludus.machine import free_memory
 from ludus.policies.heads import action_space
 from ludus.policies.policy import Policy
 from ludus.training.sources import is_foreign, layout_of
 
-SPARE = 0.8  # networks, activations of a minibatch, captured graphs and other programs share the rest
+SPARE = 0.8  # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
 
 
 def bytes_per_env(config: Config) -> int:
@@ -36,7 +37,8 @@ def parts_per_env(config: Config) -> dict[str, int]:
         policy = Policy(layout.observation, space, config.policy, layout.seen)
         masked = layout.sizes["num_masked"] if space.masked else 0
         rows = seats.count * seats.teams
-        parts["rollout"] += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, "meta").nbytes
+        where = "meta" if config.device == "cuda" else "cpu"  # which stores some of it in other types
+        parts["rollout"] += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, where).nbytes
         parts["memory"] += players * policy.initial_state(rows).nbytes
     return parts
 
@@ -53,18 +55,32 @@ def replay_bytes(config: Config) -> int:
 
 
 def check_memory(config: Config) -> None:
-    """Refuses what does not fit, and names what would."""
-    free, _ = torch.cuda.mem_get_info()
-    envs, room = bytes_per_env(config) * config.envs, int(free * SPARE)
+    """Refuses what does not fit, and names what would. Linux gives out more memory than there is, and kills the process that uses
+    it: without this, training on the CPU would end in its first iteration, without a word."""
+    if config.device == "cuda":
+        free, share, whose = torch.cuda.mem_get_info()[0], SPARE, "of the GPU"
+    else:
+        found = free_memory()
+        if found is None or is_foreign(config.game):
+            return
+        free, share, whose = found, 1.0, "of memory"
+    envs, room = bytes_per_env(config) * config.envs, int(free * share)
     if envs > room:
         raise LudusError(
             f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of their steps, and "
-            f"{free / 1e9:.1f} GB of the GPU are free: set --envs to at most {room * config.envs // envs:,}"
+            f"{free / 1e9:.1f} GB {whose} are free: set --envs to at most {room * config.envs // envs:,}"
         )
-    if config.algorithm == "rainbow" and (replay := replay_bytes(config)) > room - envs:
+    if config.algorithm == "rainbow" and fills_replay(config) and (replay := replay_bytes(config)) > room - envs:
         whole = config.rainbow.replay // config.envs  # transitions are kept for all envs at once
         most = (room - envs) * whole // replay * config.envs
         raise LudusError(
-            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and {free / 1e9:.1f} GB of the GPU are "
+            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and {free / 1e9:.1f} GB {whose} are "
             f"free: set rainbow.replay to at most {most:,}"
         )
+
+
+def fills_replay(config: Config) -> bool:
+    """A GPU's memory is taken at once; on the CPU a replay takes it as it fills, and a short run may never fill it."""
+    return config.device == "cuda" or (config.train.total_agent_steps or 0) >= config.rainbow.replay * len(
+        layout_of(config)[0].seats
+    )

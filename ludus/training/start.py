@@ -50,8 +50,7 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     config.checkpoint.best_metric = headline(config)
     check_held_out(config)
     check_rules(config)
-    if config.device == "cuda":
-        check_memory(config)
+    check_memory(config)
     if config.train.threads is None:
         config.train.threads = devices.choose_threads(config)
     derived = {name: "derived" for name, value in flatten(config).items() if asked.get(name) is None and value is not None}
