@@ -104,5 +104,5 @@ def test_hide_and_seek_as_shipped_trains(tmp_path):
 
 
 def test_too_many_envs_name_what_fits():
-    with pytest.raises(LudusError, match=r"envs .* need .* GB .* at most \d+ fit"):
+    with pytest.raises(LudusError, match=r"envs .* need .* GB .* set --envs to at most [\d,]+"):
         make_batch(config(envs=2_000_000_000), 2_000_000_000, 0)
