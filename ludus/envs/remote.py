@@ -15,7 +15,7 @@ import numpy as np
 
 from ludus.envs.codec import fill_empty
 from ludus.envs.gate import Client, Gate
-from ludus.envs.wire import Fault, Hello, memory_mb, read_result, write
+from ludus.envs.wire import Fault, Hello, read_result, write
 from ludus.errors import LudusError
 from ludus.sim.episode import RANDOM
 
@@ -56,7 +56,7 @@ class RemoteHost:
                 asked.setdefault(loan.client, {})[loan.env] = row
         self.number += 1
         for client, rows in asked.items():
-            client.send(self._message(client.hello, rows))
+            client.ask(self._message(client.hello, rows))
         begin = time.monotonic()
         good = [self._hear(client, rows, begin + self.answer_seconds) for client, rows in asked.items()]
         self.waited += time.monotonic() - begin
@@ -87,12 +87,14 @@ class RemoteHost:
         for row, loan in enumerate(self.loans):
             if loan is not None and loan.client.gone:
                 self._lose(row, loan.client.cause)
+        waiting = [row for row, loan in enumerate(self.loans) if loan is None and self.arrays["resetting"][row]]
+        if not waiting:
+            return
         taken = {(loan.client, loan.env) for loan in self.loans if loan is not None}
-        clients = list(self.gate.clients)
-        free = [(c, e) for c in clients if not c.gone for e in range(c.hello.envs) if (c, e) not in taken]
-        for row, loan in enumerate(self.loans):
-            if loan is None and free and self.arrays["resetting"][row]:
-                self.loans[row] = Loan(*free.pop(0))
+        clients = [client for client in list(self.gate.clients) if not client.gone]
+        free = (Loan(c, e) for c in clients for e in range(c.hello.envs) if (c, e) not in taken)
+        for row, loan in zip(waiting, free, strict=False):
+            self.loans[row] = loan
 
     def _lose(self, row: int, cause: str) -> None:
         """The row's episode, if it is in one, ends here: cut, and no decision of the policy."""
@@ -110,7 +112,7 @@ class RemoteHost:
         late = [row for row in missing if time.monotonic() - self.missed_since[row] > self.absent_seconds]
         if late:
             have = len(self.loans) - len(missing)
-            news = f"; {self.gate.news[-1]}" if self.gate.news else ""
+            news = f"; a client was refused: {self.gate.last_refusal}" if self.gate.last_refusal else ""
             raise LudusError(
                 f"remote:{self.gate.address} has {have} of the {len(self.loans)} envs that are needed, for {self.absent_seconds:.0f} s: "
                 f"connect more or use --envs {max(1, have)} (the last one left because {self.last_cause}{news})"
@@ -157,9 +159,8 @@ class RemoteHost:
                 raise Fault(f"it gave no answer for {self.answer_seconds:.0f} s") from None
             if message is None:
                 raise Fault(client.cause)
-            result = read_result(message, client.hello, self.number)
+            result, client.memory_mb = read_result(message, client.hello, self.number)
             self._fill_masks(result, client.hello, rows)
-            client.memory_mb = memory_mb(message)
         except Fault as fault:
             client.dismiss(str(fault))
             for row in rows.values():

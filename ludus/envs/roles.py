@@ -1,9 +1,18 @@
-"""Which agents share a policy."""
+"""Which agents share a policy, and what an agent may be called."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def why_unusable(agent: str) -> str | None:
+    """Roles are named after agents, and metrics, options and files after roles."""
+    if NAME.fullmatch(agent):
+        return None
+    return "has a name that files and metrics cannot have: use up to 64 of the letters a to z, digits, _ and -"
 
 
 def stem(agent: str) -> str:

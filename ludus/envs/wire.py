@@ -6,17 +6,28 @@ Axes: E envs of a client, A agents of an env. Whatever a client sends is checked
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ludus.envs.roles import roles_by_name
+from ludus.envs.roles import roles_by_name, why_unusable
 
 PROTOCOL = 1
-MOST_ENVS, MOST_AGENTS, MOST_ENTRIES, MOST_OPTIONS = 4096, 64, 65_536, 1024
+MOST_ENVS, MOST_AGENTS = 4096, 64
+MOST_ENTRIES = 65_536  # of an observation
+MOST_ACTIONS = 4096  # continuous ones, keys and options of an agent together
+MOST_OF_AN_ENV = 2**17  # numbers for all agents of an env: the trainer keeps a rollout of them
+MOST_OF_A_STEP = 2**19  # numbers for all envs of a client: one message holds them
+MOST_LETTERS = 64  # of a name
+MOST_VALUE = 1e9  # of a number in a result: its square must fit as well
 MOST_SHOWN = 80  # characters of what a client sent, in a message about it
+HELLO_BYTES = 2**21
+RESULT_BYTES, NUMBER_BYTES = 4096, 32  # a result may take so many, and so many more for each of its numbers
+MOST_BYTES = RESULT_BYTES + NUMBER_BYTES * MOST_OF_A_STEP
 
 
 class Fault(Exception):
@@ -40,6 +51,16 @@ class Hello:
     def layout(self) -> tuple[Any, ...]:
         """What must be the same in all clients of a run."""
         return (self.agents, self.observation, self.continuous_names, self.binary_names, self.options, self.masked)
+
+    @property
+    def numbers(self) -> int:
+        """In a result, for one env."""
+        return len(self.agents) * (len(self.observation) + 3 + self.num_masked)
+
+    @property
+    def result_bytes(self) -> int:
+        """The longest that a result may be."""
+        return RESULT_BYTES + NUMBER_BYTES * self.envs * self.numbers
 
     # -- as a Codec: what a layout is made from ------------------------------------------------------------------------
 
@@ -68,95 +89,163 @@ class Hello:
         return len(self.binary_names) + sum(len(options) for _, options in self.options) if self.masked else 0
 
 
-def read(message: Any, kind: str) -> dict[str, Any]:
+class Result(NamedTuple):
+    """Observation [E, A, entries], reward, terminated and truncated [E, A], with masks also mask [E, A, flags]."""
+
+    arrays: dict[str, np.ndarray]
+    memory_mb: float | None
+
+
+def read(message: Any, kind: str, most_bytes: int) -> dict[str, Any]:
     """A message of a kind, or a Fault."""
     if not isinstance(message, str):
         raise Fault(f"a {kind} message must be text, not {type(message).__name__}")
+    if len(message) > most_bytes:  # before it is parsed: a list takes twenty times the memory of its brackets
+        raise Fault(f"this {kind} message has {len(message):,} characters, at most {most_bytes:,} are possible here")
     try:
         data = json.loads(message)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # ValueError: no JSON, or a number of thousands of digits
         raise Fault(f"this is no JSON: {_short(message)}") from None
-    if isinstance(data, dict) and data.get("type") == "error":
-        raise Fault(f"the client reports: {_short(str(data.get('message')))}")
-    if not isinstance(data, dict) or data.get("type") != kind:
+    if not isinstance(data, dict):
+        raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
+    if data.get("type") == "error":
+        raise Fault(f"the client reports: {_shown(data.get('message'))}")
+    if data.get("type") != kind:
         raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
     return data
 
 
 def read_hello(message: Any) -> Hello:
-    data = read(message, "hello")
-    if data.get("protocol") != PROTOCOL:
-        raise Fault(f"the client speaks protocol {data.get('protocol')!r}, this is {PROTOCOL}: update the older one")
+    data = read(message, "hello", HELLO_BYTES)
+    protocol = data.get("protocol")
+    if type(protocol) is not int or protocol != PROTOCOL:
+        raise Fault(f"the client speaks protocol {_shown(protocol)}, this is {PROTOCOL}: update the older one")
     action = data.get("action")
     if not isinstance(action, dict):
         raise Fault("hello needs an 'action' with continuous, binary or choices")
     choices = action.get("choices", {})
     if not isinstance(choices, dict):
         raise Fault("action.choices must be an object: name → list of options")
+    masks = data.get("masks", False)
+    if not isinstance(masks, bool):
+        raise Fault(f"'masks' is {_shown(masks)}: it must be true or false")
     hello = Hello(
-        game=str(data.get("game", "nameless")),
+        game=_names([data.get("game", "nameless")], "game", 1)[0],
         envs=_number(data, "envs", MOST_ENVS),
         agents=_names(data.get("agents", ["agent"]), "agents", MOST_AGENTS),
         observation=_names(data.get("observation"), "observation", MOST_ENTRIES),
-        continuous_names=_names(action.get("continuous", []), "action.continuous", MOST_ENTRIES, least=0),
-        binary_names=_names(action.get("binary", []), "action.binary", MOST_ENTRIES, least=0),
-        options=tuple((str(name), _names(o, f"action.choices.{name}", MOST_OPTIONS)) for name, o in choices.items()),
-        masked=bool(data.get("masks", False)),
+        continuous_names=_names(action.get("continuous", []), "action.continuous", MOST_ACTIONS, least=0),
+        binary_names=_names(action.get("binary", []), "action.binary", MOST_ACTIONS, least=0),
+        options=tuple(
+            (name, _names(choices[name], f"action.choices.{name}", MOST_ACTIONS))
+            for name in _names(list(choices), "action.choices", MOST_ACTIONS, least=0)
+        ),
+        masked=masks,
     )
     if not (hello.continuous_names or hello.binary_names or hello.options):
         raise Fault("hello offers no action: name some in action.continuous, action.binary or action.choices")
+    for agent in hello.agents:
+        if why := why_unusable(agent):
+            raise Fault(f"the agent {agent!r} {why}")
     by_role = [agent for members in roles_by_name(hello.agents).values() for agent in members]
     if by_role != list(hello.agents):
-        raise Fault(f"the agents are {', '.join(hello.agents)}: those of one role must stand side by side")
+        raise Fault(f"the agents are {_short(', '.join(hello.agents))}: those of one role must stand side by side")
     if hello.masked and hello.continuous_names:
         raise Fault("masks are for keys and choices: leave them out where there are continuous actions")
+    _refuse_sizes(hello)
     return hello
+
+
+def _refuse_sizes(hello: Hello) -> None:
+    """What a client offers is memory of the trainer."""
+    actions = len(hello.continuous_names) + len(hello.binary_names) + sum(len(options) for _, options in hello.options)
+    if actions > MOST_ACTIONS:
+        raise Fault(
+            f"an agent has {actions:,} actions (numbers, keys and options together): at most {MOST_ACTIONS:,} are possible"
+        )
+    of_env = len(hello.agents) * (len(hello.observation) + actions)
+    if of_env > MOST_OF_AN_ENV:
+        raise Fault(
+            f"the {len(hello.agents)} agents of an env have {of_env:,} observation entries and actions: "
+            f"at most {MOST_OF_AN_ENV:,} are possible"
+        )
+    of_step = hello.envs * max(hello.numbers, len(hello.agents) * actions)
+    if of_step > MOST_OF_A_STEP:
+        raise Fault(
+            f"a step of {hello.envs:,} envs has {of_step:,} numbers, at most {MOST_OF_A_STEP:,} are possible: "
+            f"offer {max(1, hello.envs * MOST_OF_A_STEP // of_step):,} envs, and more in other clients"
+        )
 
 
 def _number(data: Mapping[str, Any], name: str, most: int) -> int:
     value = data.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise Fault(f"'{name}' is {_short(repr(value))}: it must be a whole number from 1 to {most}")
+    if type(value) is not int or not 1 <= value <= most:
+        raise Fault(f"'{name}' is {_shown(value)}: it must be a whole number from 1 to {most:,}")
     return value
 
 
 def _names(value: Any, where: str, most: int, least: int = 1) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        raise Fault(f"'{where}' must be a list of names")
-    if not least <= len(value) <= most or len(set(value)) != len(value):
-        raise Fault(f"'{where}' has {len(value)} names: it must have {least} to {most}, all different")
+    where = _short(where)
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        has = f"has {len(value):,}" if isinstance(value, list) else f"is {_shown(value)}"
+        raise Fault(f"'{where}' {has}: it must be a list of {least} to {most:,} names")
+    known: set[str] = set()
+    for name in value:
+        if not isinstance(name, str) or not 1 <= len(name) <= MOST_LETTERS or not name.isprintable() or name.isspace():
+            raise Fault(f"'{where}' has {_shown(name)}: a name has 1 to {MOST_LETTERS} printable characters")
+        if name in known:
+            raise Fault(f"'{where}' has '{name}' twice: names must be different")
+        known.add(name)
     return tuple(value)
 
 
-def read_result(message: Any, hello: Hello, step: int) -> dict[str, np.ndarray]:
-    """Observation [E, A, entries], reward, terminated and truncated [E, A], with masks also mask [E, A, flags]."""
-    data = read(message, "result")
-    if data.get("step") != step:
-        raise Fault(f"this is the result of step {data.get('step')!r}, expected that of step {step}")
+def read_result(message: Any, hello: Hello, step: int) -> Result:
+    """What envs answered to this step."""
+    data = read(message, "result", hello.result_bytes)
+    answered = data.get("step")
+    if type(answered) is not int or answered != step:
+        raise Fault(f"this is the result of step {_shown(answered)}, expected that of step {step}")
     rows = (hello.envs, len(hello.agents))
-    shapes = {"observation": (*rows, len(hello.observation)), "reward": rows, "terminated": rows, "truncated": rows}
+    arrays = {
+        "observation": _array(data, "observation", (*rows, len(hello.observation))),
+        "reward": _array(data, "reward", rows),
+        "terminated": _array(data, "terminated", rows, flags=True),
+        "truncated": _array(data, "truncated", rows, flags=True),
+    }
     if hello.masked:
-        shapes["mask"] = (*rows, hello.num_masked)
-    return {name: _array(data, name, shape) for name, shape in shapes.items()}
+        arrays["mask"] = _array(data, "mask", (*rows, hello.num_masked), flags=True)
+    memory_mb = data.get("memory_mb")
+    if memory_mb is not None and not (type(memory_mb) in (int, float) and 0 <= memory_mb <= MOST_VALUE):
+        raise Fault(f"'memory_mb' is {_shown(memory_mb)}: it must be a number from 0 to {MOST_VALUE:,.0f}, or be left out")
+    return Result(arrays, None if memory_mb is None else float(memory_mb))
 
 
-def _array(data: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> np.ndarray:
+def _array(data: Mapping[str, Any], name: str, shape: tuple[int, ...], flags: bool = False) -> np.ndarray:
+    value: Any = data.get(name)
     try:
-        array = np.array(data.get(name), np.float32)
+        array = np.array(value, np.float64)
     except (ValueError, TypeError, OverflowError):
         raise Fault(f"'{name}' is not an array of numbers of the shape {list(shape)}") from None
     if array.shape != shape:
         raise Fault(f"'{name}' has the shape {list(array.shape)}, expected {list(shape)}")
-    if not np.isfinite(array).all():
-        env = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise Fault(f"'{name}' of its env {env} is not a number (NaN, null or infinite)")
-    return array
+    wrong = ~((array == 0) | (array == 1)) if flags else ~(np.abs(array) <= MOST_VALUE)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        raise Fault(f"'{name}' of its env {at[0]} {_why_wrong(array[at], flags)}")
+    leaves: Iterable[Any] = value
+    for _ in shape[1:]:
+        leaves = chain.from_iterable(leaves)
+    if not set(map(type, leaves)) <= {int, float, bool}:  # text that looks like a number
+        raise Fault(f"'{name}' is not an array of numbers of the shape {list(shape)}")
+    return array.astype(np.float32)
 
 
-def memory_mb(message: str) -> float | None:
-    """What a client says about its memory, if it does."""
-    value = json.loads(message).get("memory_mb")
-    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
+def _why_wrong(value: float, flag: bool) -> str:
+    if not np.isfinite(value):
+        return "is not a number (NaN, null or infinite)"
+    if flag:
+        return f"is {value:g}: it must be true or false, 0 or 1"
+    return f"is {value:g}: numbers from {-MOST_VALUE:g} to {MOST_VALUE:g} are possible"
 
 
 def write(kind: str, **content: Any) -> str:
@@ -164,4 +253,11 @@ def write(kind: str, **content: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + " …"
+    """For a message that people read in a terminal: no control characters, not long."""
+    shown = "".join(c if c.isprintable() else "�" for c in text[:MOST_SHOWN])
+    return shown if len(text) <= MOST_SHOWN else f"{shown} …"
+
+
+def _shown(value: Any) -> str:
+    """A value of a message, however large or deep it is."""
+    return _short(value if isinstance(value, str) else reprlib.repr(value))

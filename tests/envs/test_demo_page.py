@@ -22,15 +22,16 @@ ENVS = 32
 def page():
     from playwright.sync_api import sync_playwright
 
-    gate = Gate.at("0")
-    with sync_playwright() as play:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as play:
+        patch.setenv("LUDUS_TOKEN", "a-token-for-every-run")  # otherwise the next run has another
+        gate = Gate.at("0")
         browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page()
         page.complaints = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.port = gate.port
-        page.goto(f"http://127.0.0.1:{gate.port}/?envs={ENVS}")
+        page.goto(f"{gate.url('http')}&envs={ENVS}")
         yield page
         browser.close()
     for open_gate in list(Gate._open.values()):

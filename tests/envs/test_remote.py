@@ -34,11 +34,11 @@ HELLO = {
 
 
 class Counters(threading.Thread):
-    """A client with envs that pay 1 a step and end after ten. `trouble(step)` may name a fault to commit."""
+    """A client with envs that pay 1 a step and end after ten. `trouble()` may name a fault to commit."""
 
-    def __init__(self, port, hello=HELLO, trouble=lambda: "", lives=1_000_000):
+    def __init__(self, gate, hello=HELLO, trouble=lambda: "", lives=1_000_000):
         super().__init__(daemon=True)
-        self.port, self.hello, self.trouble, self.lives = port, hello, trouble, lives
+        self.url, self.hello, self.trouble, self.lives = gate.url(), hello, trouble, lives
         self.committed, self.refusals = [], []
         self.stop = False
         CLIENTS.append(self)
@@ -48,7 +48,7 @@ class Counters(threading.Thread):
         while not self.stop and self.lives > 0:
             self.lives -= 1
             try:
-                with connect(f"ws://127.0.0.1:{self.port}", close_timeout=0.1) as self.connection:
+                with connect(self.url, close_timeout=0.1) as self.connection:
                     self.play()
             except (OSError, WebSocketException, EOFError):
                 time.sleep(0.001)
@@ -106,7 +106,7 @@ def test_ten_thousand_steps_with_a_client_that_fails_in_every_way(gate):
     """Training would go on, and no cut episode is ever counted: each that is has ten steps and a return of ten."""
     dice = random.Random(3)
     kinds = ["delay", "disconnect", "garbage", "bytes", "nan", "shape", "stale", "error"]
-    client = Counters(gate.port, {**HELLO, "envs": 8}, lambda: dice.choice(kinds) if dice.random() < 0.03 else "")
+    client = Counters(gate, {**HELLO, "envs": 8}, lambda: dice.choice(kinds) if dice.random() < 0.03 else "")
     batch = ForeignBatch("remote:0", 8, answer_seconds=0.1)
     begin, valid, lost = time.monotonic(), 0, 0
     lengths, returns = [], []
@@ -126,7 +126,7 @@ def test_ten_thousand_steps_with_a_client_that_fails_in_every_way(gate):
 
 
 def test_a_client_that_leaves_for_good_stops_the_run_with_the_cause(gate):
-    Counters(gate.port, trouble=lambda: "nan", lives=1)
+    Counters(gate, trouble=lambda: "nan", lives=1)
     batch = ForeignBatch("remote:0", 2, answer_seconds=0.5, absent_seconds=0.3)
     with pytest.raises(LudusError, match=r"has 0 of the 2 envs that are needed.*'reward' of its env 0 is not a number"):
         for _ in range(5):
@@ -134,7 +134,7 @@ def test_a_client_that_leaves_for_good_stops_the_run_with_the_cause(gate):
 
 
 def test_a_client_that_never_does_right_is_given_up(gate):
-    Counters(gate.port, trouble=lambda: "garbage")
+    Counters(gate, trouble=lambda: "garbage")
     batch = ForeignBatch("remote:0", 2, answer_seconds=0.5)
     with pytest.raises(LudusError, match=r"51 faults one after the other; the last: this is no JSON"):
         for _ in range(200):
@@ -142,8 +142,8 @@ def test_a_client_that_never_does_right_is_given_up(gate):
 
 
 def test_the_others_play_on_while_one_is_away(gate):
-    steady = Counters(gate.port)
-    leaving = Counters(gate.port, trouble=lambda: "disconnect" if len(leaving.committed) == 0 and turn > 3 else "", lives=1)
+    steady = Counters(gate)
+    leaving = Counters(gate, trouble=lambda: "disconnect" if len(leaving.committed) == 0 and turn > 3 else "", lives=1)
     turn = 0
     while gate.num_envs() < 4:
         time.sleep(0.01)
@@ -155,7 +155,7 @@ def test_the_others_play_on_while_one_is_away(gate):
 
 
 def test_rows_start_anew_when_another_batch_played_between(gate):
-    Counters(gate.port)
+    Counters(gate)
     training = ForeignBatch("remote:0", 2)
     training.step()
     evaluation = ForeignBatch("remote:0", 2)
@@ -168,9 +168,9 @@ def test_rows_start_anew_when_another_batch_played_between(gate):
 
 
 def test_clients_must_offer_the_same_game(gate):
-    Counters(gate.port)
+    Counters(gate)
     ForeignBatch("remote:0", 2)
-    other = Counters(gate.port, {**HELLO, "observation": ["time", "speed"]}, lives=1)
+    other = Counters(gate, {**HELLO, "observation": ["time", "speed"]}, lives=1)
     other.join(5)
     assert "other agents, observations or actions than counter" in other.refusals[0]
 
@@ -178,7 +178,7 @@ def test_clients_must_offer_the_same_game(gate):
 def test_training_reports_the_memory_of_its_clients(gate, tmp_path):
     from ludus.api import train
 
-    Counters(gate.port, {**HELLO, "envs": 4})
+    Counters(gate, {**HELLO, "envs": 4})
     run = train(
         "remote:0", run=tmp_path / "run", quiet=True, envs=4, total_agent_steps=600,
         **{"learn.rollout": 32, "eval.episodes": 4, "policy.hidden": (8,), "log.tensorboard": False},
@@ -212,7 +212,7 @@ def test_the_javascript_client_plays(gate, tmp_path):
                      truncated: [this.time >= 3, this.time >= 3] }};
           }}
         }}
-        new LudusClient({{ url: "ws://127.0.0.1:{gate.port}", game: "pair", envs: 2, agents: ["a_0", "b_0"], observation: ["x"],
+        new LudusClient({{ url: "{gate.url()}", game: "pair", envs: 2, agents: ["a_0", "b_0"], observation: ["x"],
           action: {{ binary: ["key"], choices: {{ move: ["left", "right"] }} }}, make: () => new Env() }}).start();
     """)
     process = subprocess.Popen(["node", "--experimental-websocket", str(script)], stderr=subprocess.DEVNULL)
@@ -260,7 +260,7 @@ def test_any_change_of_a_result_is_sound_or_a_fault(changes):
         "terminated": [[False], [True]], "truncated": [[False], [False]],
     }  # fmt: skip
     try:
-        arrays = read_result(json.dumps({**result, **changes}), hello, 4)
+        arrays = read_result(json.dumps({**result, **changes}), hello, 4).arrays
     except Fault as fault:
         assert str(fault)
     else:

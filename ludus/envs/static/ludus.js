@@ -1,6 +1,7 @@
 // Trains a game that runs here: connects to `ludus train remote:PORT`, steps envs when told, reports what came of it.
 //
 //   new LudusClient({
+//     url: "ws://localhost:8770/?token=…",                        // as `ludus train` printed it when it started
 //     game: "catch", envs: 8,
 //     observation: ["ball_x", "ball_y", "paddle_x"],
 //     action: { choices: { move: ["left", "stay", "right"] } },   // also: continuous: [...], binary: [...]
@@ -9,6 +10,7 @@
 //
 // With `agents: ["seeker", "hider_0"]` observations, rewards and ends are lists, one entry for each agent, and so are actions.
 // With `masks: true` reset and step also give `mask`. No dependencies; the protocol is described in docs/remote.md.
+// Where url has no token, that of the page's own address is used (http://localhost:8000/?token=…), in node LUDUS_TOKEN.
 "use strict";
 
 const LUDUS_PROTOCOL = 1;
@@ -16,7 +18,7 @@ const LONGEST_WAIT = 10000; // ms between attempts to connect
 
 class LudusClient {
   constructor(options) {
-    this.url = options.url || `ws://${globalThis.location?.host || "localhost:8770"}/`;
+    this.url = LudusClient.address(options.url || `ws://${globalThis.location?.host || "localhost:8770"}/`);
     this.game = options.game || "nameless";
     this.agents = options.agents || ["agent"];
     this.single = !options.agents;
@@ -32,6 +34,7 @@ class LudusClient {
 
   start() {
     if (this.stopped) return this;
+    this.refusal = null;
     this.socket = new WebSocket(this.url);
     this.socket.onopen = () => this.say({ type: "hello", protocol: LUDUS_PROTOCOL, game: this.game, envs: this.envs.length,
       agents: this.agents, observation: this.observation, action: this.action, masks: this.masks });
@@ -55,7 +58,7 @@ class LudusClient {
 
   reconnect() {
     if (this.stopped) return;
-    this.onStatus(`no connection to ${this.url}: trying again`);
+    this.onStatus(`${this.refusal ? `refused: ${this.refusal}` : `no connection to ${this.url.split("?")[0]}`}; trying again`);
     setTimeout(() => this.start(), this.wait);
     this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
   }
@@ -65,7 +68,7 @@ class LudusClient {
       this.wait = 250;
       this.onStatus("connected");
     } else if (message.type === "refused") {
-      this.onStatus(`refused: ${message.reason}`);
+      this.refusal = message.reason; // shown when the connection closes, which is next
     } else if (message.type === "step") {
       try {
         this.answer(message);
@@ -103,6 +106,13 @@ class LudusClient {
       choices: Object.fromEntries(names.map(([name, options], k) => [name, options[message.choices[i][a][k]]])),
     }));
     return this.single ? actions[0] : actions;
+  }
+
+  static address(url) { // with a token, wherever one is found
+    const found = new URL(url);
+    const token = new URLSearchParams(globalThis.location?.search).get("token") || globalThis.process?.env?.LUDUS_TOKEN;
+    if (token && !found.searchParams.get("token")) found.searchParams.set("token", token);
+    return found.href;
   }
 
   static memory() {
