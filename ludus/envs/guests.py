@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import reprlib
 import sys
 import time
 from typing import Any
@@ -22,7 +23,7 @@ from ludus.envs import pictures
 from ludus.envs.codec import MASKED_KEYS, Codec
 from ludus.envs.faults import told
 from ludus.envs.handed_over import HERE, maker_of
-from ludus.envs.roles import roles_by_name
+from ludus.envs.roles import roles_by_name, why_unusable
 from ludus.errors import FAULTS, LudusError
 from ludus.games import import_object
 from ludus.sim.episode import RANDOM
@@ -95,6 +96,9 @@ def roles_of(env: Any) -> dict[str, list[str]]:
     """Agents by role. Where agents named role_0, role_1, … see or act differently, each kind is a role, named as its first one."""
     if not hasattr(env, "possible_agents"):
         return {"agent": ["agent"]}
+    for agent in env.possible_agents:
+        if why := why_unusable(agent):
+            raise LudusError(f"the agent {reprlib.repr(agent)} of this env {why}")
     roles: dict[str, list[str]] = {}
     for name, members in roles_by_name(env.possible_agents).items():
         kinds: list[list[str]] = []

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Sequence
 
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
-def why_unusable(agent: str) -> str | None:
-    """Roles are named after agents, and metrics, options and files after roles."""
-    if NAME.fullmatch(agent):
+def why_unusable(agent: object) -> str | None:
+    """Roles are named after agents, and options (learn.roles.ROLE), metrics and files after roles."""
+    if isinstance(agent, str) and NAME.fullmatch(agent) and not keyword.iskeyword(stem(agent)):
         return None
-    return "has a name that files and metrics cannot have: use up to 64 of the letters a to z, digits, _ and -"
+    return "cannot name a role: use at most 64 letters a to z, digits and _, a letter first, and no word of Python"
 
 
 def stem(agent: str) -> str:

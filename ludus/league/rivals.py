@@ -83,8 +83,8 @@ class Rivals:
 
     def snapshot(self, text: str) -> dict[str, Policy]:
         steps = self.steps()
-        if not text.isdigit() or int(text) not in steps:
-            near = min(steps, key=lambda s: abs(s - int(text))) if text.isdigit() else steps[-1]
+        if not text.isdecimal() or int(text) not in steps:
+            near = min(steps, key=lambda s: abs(s - int(text))) if text.isdecimal() else steps[-1]
             raise LudusError(f"{self.run.path} has no snapshot:{text}: the nearest is snapshot:{near} (there are {len(steps)})")
         tensors = self.pool.read(int(text))
         return make_policies(self.run, tensors, self.manifest["layout"], str(self.pool.path(int(text))))[0]

@@ -101,8 +101,8 @@ def find(run: Run, mark: str | None) -> int:
         if best["step"] not in complete:
             raise LudusError(f"the best checkpoint of {run.path}, @{best['step']}, is gone: use @{complete[-1]}, the newest")
         return int(best["step"])
-    if not mark.isdigit() or int(mark) not in complete:
-        near = min(complete, key=lambda s: abs(s - int(mark))) if mark.isdigit() else complete[-1]
+    if not mark.isdecimal() or int(mark) not in complete:
+        near = min(complete, key=lambda s: abs(s - int(mark))) if mark.isdecimal() else complete[-1]
         raise LudusError(f"{run.path} has no checkpoint @{mark}: the nearest is @{near} (there are {len(complete)})")
     return int(mark)
 

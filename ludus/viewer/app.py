@@ -149,7 +149,7 @@ class Viewer:
         try:
             session = await asyncio.to_thread(self.theatre.open(_wanted(socket)))
             if (take := socket.query_params.get("take")) is not None:
-                session.say(json.dumps({"take": int(take) if take.isdigit() else -1}))
+                session.say(json.dumps({"take": int(take) if take.isdecimal() else -1}))
             await self._play(socket, session)
         except LudusError as error:
             await self._end(socket, str(error))
@@ -227,6 +227,11 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
+def _is_about_us(record: logging.LogRecord) -> bool:
+    """Not what a client did wrong ("Invalid HTTP request received."): anybody could fill the terminal with it."""
+    return not record.getMessage().startswith(("Invalid", "Unsupported"))
+
+
 def serve(viewer: Viewer, listener: socket.socket, started: Callable[[str], None] | None = None) -> None:
     """Until interrupted."""
     import uvicorn
@@ -235,6 +240,7 @@ def serve(viewer: Viewer, listener: socket.socket, started: Callable[[str], None
     config = uvicorn.Config(
         viewer.app(port), log_level="warning", ws_max_size=MOST_MESSAGE, server_header=False, timeout_graceful_shutdown=1
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_about_us)
     if started is not None:
         started(f"http://127.0.0.1:{port}/")
     uvicorn.Server(config).run(sockets=[listener])

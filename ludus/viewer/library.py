@@ -185,7 +185,7 @@ def _headline_name(config: Mapping[str, Any]) -> str | None:
 def replay_name(file: str) -> dict[str, str]:
     """What a file's name tells: STEP-AGAINST-ROLE-LABEL."""
     parts = file.removesuffix(".safetensors").split("-")
-    if len(parts) == 4 and parts[0].isdigit():
+    if len(parts) == 4 and parts[0].isdecimal():
         return {"file": file, "step": str(int(parts[0])), "against": parts[1], "role": parts[2], "label": parts[3]}
     return {"file": file, "step": "", "against": "", "role": "", "label": file}
 

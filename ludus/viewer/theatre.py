@@ -170,6 +170,6 @@ def _run_of(entry: str) -> str:
 
 
 def _whole(text: str, what: str) -> int:
-    if not text.isdigit() or len(text) > 9:
+    if not text.isdecimal() or len(text) > 9:
         raise LudusError(f"{what} is '{text[:40]}': use a whole number")
     return int(text)
