@@ -11,6 +11,7 @@ import errno
 import importlib.util
 import logging
 import queue
+import socket
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ludus.envs.access import Access, choose_token
-from ludus.envs.wire import MOST_BYTES, PROTOCOL, Fault, Hello, read_hello, write
+from ludus.envs.wire import HELLO_BYTES, MOST_BYTES, PROTOCOL, Fault, Hello, read_hello, write
 from ludus.errors import LudusError
 from ludus.training import devices
 
@@ -29,6 +30,8 @@ SEND_SECONDS = 5.0  # a client that reads nothing for so long is gone
 WAIT_SECONDS = 300.0
 MOST_CLIENTS = 64
 MOST_CONNECTIONS = 128  # those of clients, and those that have not said hello
+REQUEST_BYTES = 2**16  # what a connection may send before its token was seen
+SPARE_BYTES = 2**20  # beside the message that is expected: the library's own frames, and what is read to be refused
 PAGES = {"/": ("catch.html", "text/html"), "/ludus.js": ("ludus.js", "text/javascript")}
 PAGE_HEADERS = [
     ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"), ("Connection", "close"),
@@ -38,6 +41,17 @@ REPORT_SECONDS, SAME_REPORT_SECONDS = 5.0, 60.0  # between two lines about clien
 # What the WebSocket library logs is about its clients' mistakes, with tracebacks: who wants it configures this logger.
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())
+
+
+class MeteredSocket(socket.socket):
+    """Reads so many bytes and no more: the library keeps what it reads in memory until somebody takes it."""
+
+    left = REQUEST_BYTES
+
+    def recv(self, *arguments: Any) -> bytes:
+        data = super().recv(*arguments)
+        self.left -= len(data)
+        return data if self.left >= 0 else b""  # as if the client had ended the connection
 
 
 class Client:
@@ -53,6 +67,7 @@ class Client:
 
     def ask(self, message: str) -> None:
         self.asked = True
+        self.connection.socket.left = self.hello.result_bytes + SPARE_BYTES
         self.send(message)
 
     def receive(self, message: Any) -> None:
@@ -193,8 +208,9 @@ class Gate:
             if len(self._serving) >= MOST_CONNECTIONS:
                 raise ConnectionRefusedError(f"{MOST_CONNECTIONS} connections are open")
             self._serving.append(threading.current_thread())
-        sock.settimeout(SEND_SECONDS)
-        return ServerConnection(sock, *arguments, **options)
+        metered = MeteredSocket(fileno=sock.detach())
+        metered.settimeout(SEND_SECONDS)
+        return ServerConnection(metered, *arguments, **options)
 
     def _request(self, connection: Any, request: Any) -> Any:
         """Answers plain HTTP: the demo page and the JavaScript client. None: go on as a WebSocket."""
@@ -208,7 +224,9 @@ class Gate:
         if getattr(request, "method", "GET") != "GET":
             return connection.respond(405, "only GET is answered\n")
         if any(value.lower() == "websocket" for value in request.headers.get_all("Upgrade")):
-            return None  # its token is checked by _welcome: a browser cannot read why a handshake failed
+            if not self.access.fault_of_token(request.path):
+                connection.socket.left = HELLO_BYTES + SPARE_BYTES
+            return None  # who has no token is refused by _welcome: a browser cannot read why a handshake failed
         name, kind = PAGES.get(request.path.partition("?")[0], ("", ""))
         if not name:
             return connection.respond(404, "there is / and /ludus.js\n")
@@ -235,7 +253,8 @@ class Gate:
             end(connection, str(fault))
         except Exception as error:  # whatever a broken connection throws: it is over
             if client is not None and not client.gone:
-                client.cause = f"its connection broke ({type(error).__name__})"
+                too_much = connection.socket.left < 0
+                client.cause = "it sent more than it was asked for" if too_much else f"its connection broke ({type(error).__name__})"
         finally:
             if client is not None:
                 client.gone = True

@@ -109,7 +109,8 @@ def read(message: Any, kind: str, most_bytes: int) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
     if data.get("type") == "error":
-        raise Fault(f"the client reports: {_shown(data.get('message'))}")
+        message = data.get("message")
+        raise Fault(f"the client reports: {_short(message) if isinstance(message, str) else _shown(message)}")
     if data.get("type") != kind:
         raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
     return data
@@ -260,4 +261,4 @@ def _short(text: str) -> str:
 
 def _shown(value: Any) -> str:
     """A value of a message, however large or deep it is."""
-    return _short(value if isinstance(value, str) else reprlib.repr(value))
+    return _short(reprlib.repr(value))

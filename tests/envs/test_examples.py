@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import threading
 
 import pytest
 
@@ -29,6 +30,27 @@ def test_stable_baselines_seeks(name):
 
     (rate,) = main(8 * 256, envs=8, rounds=1)
     assert 0 <= rate <= 1
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("websockets") is None, reason="remote envs (pip install 'ludus[remote]') are not installed"
+)
+def test_remote_client():
+    from examples.remote_client import ENVS, main
+    from ludus.envs.foreign import ForeignBatch
+    from ludus.envs.gate import Gate
+
+    gate, ended = Gate.at("0"), []
+    client = threading.Thread(target=lambda: ended.append(main(gate.url())))
+    client.start()
+    batch = ForeignBatch("remote:0", ENVS)
+    for _ in range(30):
+        batch.step()
+        assert batch["valid"].any() or batch["resetting"].any()
+    gate.close()
+    client.join(10)
+    assert ended == ["refused: the run is over"]
+    assert main("ws://127.0.0.1:9/?token=x").startswith("the connection ended: ")
 
 
 @pytest.mark.slow

@@ -1,11 +1,15 @@
 """Agents of one env that see and do different things: each kind is a role with a policy of its own."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from ludus.api import load, resume, train
 from ludus.envs.foreign import ForeignBatch
+from ludus.envs.guests import roles_of
 from ludus.envs.wire import Fault, read_hello
+from ludus.errors import LudusError
 from tests.envs.test_in import ODD
 
 WORKSHOP = ODD + "Workshop"
@@ -69,6 +73,13 @@ def test_such_a_run_goes_on(run):
     before = run.metrics()[-1]["progress/agent_steps"]
     resume(run.path, quiet=True, total_agent_steps=before + 100)
     assert run.metrics()[-1]["progress/agent_steps"] > before
+
+
+@pytest.mark.parametrize("agent", ["red/1", "red one", "../x", 0, "class_0", "a" * 300, "\ud800", ""])
+def test_an_agent_that_cannot_name_a_role_is_refused(agent):
+    """Options, metrics and files are named after roles."""
+    with pytest.raises(LudusError, match="cannot name a role: use at most 64 letters"):
+        roles_of(SimpleNamespace(possible_agents=["blue", agent]))
 
 
 def test_remote_agents_of_one_role_stand_side_by_side():

@@ -190,6 +190,7 @@ def test_bots_play_in_real_time(port):
     [("game=nothing", "unknown game"), ("game=os:path", "allow it with"), ("run=nowhere", "there is no run"), ("", "nothing to show"),
      ("game=pursuit&agents=bot:x", "has no 'bot:x'"), ("game=pursuit&value=runners=1000", "at most 64"),
      ("game=pursuit&value=x", "no NAME=NUMBER"), ("game=pursuit&take=9", "makes no sense"), ("game=pursuit&seed=-1", "whole number"),
+     ("game=pursuit&seed=%C2%B2", "whole number"), ("game=pursuit&take=%C2%B2", "makes no sense"),
      ("run=shelf&replay=000000000007-bots-pursuit-best.safetensors&at=999", "no step 999")],
 )  # fmt: skip
 def test_what_cannot_be_shown_is_one_sentence(port, query, words):
