@@ -68,7 +68,8 @@ class Access:
         if len(given) != 1:
             return "the token is missing: use the address that `ludus train` printed, with ?token=… at its end"
         if not secrets.compare_digest(given[0].encode(errors="replace"), self.token.encode()):
-            return f"the token is wrong: use the address that `ludus train` printed (new at each start, unless {TOKEN_VARIABLE} is set)"
+            every = f"new at each start, unless {TOKEN_VARIABLE} is set"
+            return f"the token is wrong: use the address that `ludus train` printed ({every})"
         return None
 
     def _is_own(self, name: str) -> bool:

@@ -34,8 +34,11 @@ REQUEST_BYTES = 2**16  # what a connection may send before its token was seen
 SPARE_BYTES = 2**20  # beside the message that is expected: the library's own frames, and what is read to be refused
 PAGES = {"/": ("catch.html", "text/html"), "/ludus.js": ("ludus.js", "text/javascript")}
 PAGE_HEADERS = [
-    ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"), ("Connection", "close"),
-]  # fmt: skip
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Connection", "close"),
+]
 REPORT_SECONDS, SAME_REPORT_SECONDS = 5.0, 60.0  # between two lines about clients, so that nobody can fill a terminal
 
 # What the WebSocket library logs is about its clients' mistakes, with tracebacks: who wants it configures this logger.
@@ -254,7 +257,9 @@ class Gate:
         except Exception as error:  # whatever a broken connection throws: it is over
             if client is not None and not client.gone:
                 too_much = connection.socket.left < 0
-                client.cause = "it sent more than it was asked for" if too_much else f"its connection broke ({type(error).__name__})"
+                client.cause = (
+                    "it sent more than it was asked for" if too_much else f"its connection broke ({type(error).__name__})"
+                )
         finally:
             if client is not None:
                 client.gone = True

@@ -81,9 +81,18 @@ def test_host_and_origin_must_be_of_this_machine(listens, host, origin, allowed)
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [(f"/?token={TOKEN}", None), (f"/?envs=3&token={TOKEN}", None), ("/", "missing"), ("/?token=", "missing"), ("/?token=x", "wrong"),
-     (f"/?token={TOKEN}&token={TOKEN}", "missing"), (f"/?token={TOKEN}%00", "wrong"), ("/?token=%ff%fe", "wrong"), ("//[?" + "a=1&" * 99, "missing")],
-)  # fmt: skip
+    [
+        (f"/?token={TOKEN}", None),
+        (f"/?envs=3&token={TOKEN}", None),
+        ("/", "missing"),
+        ("/?token=", "missing"),
+        ("/?token=x", "wrong"),
+        (f"/?token={TOKEN}&token={TOKEN}", "missing"),
+        (f"/?token={TOKEN}%00", "wrong"),
+        ("/?token=%ff%fe", "wrong"),
+        ("//[?" + "a=1&" * 99, "missing"),
+    ],
+)
 def test_a_client_shows_the_token(path, words):
     fault = Access("127.0.0.1", TOKEN).fault_of_token(path)
     assert fault is None if words is None else f"the token is {words}" in fault
@@ -213,18 +222,37 @@ def test_a_client_that_does_not_read_cannot_stop_the_others(gate, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"agents": ["a/b"]}, "cannot name a role"), ({"agents": ["../../x"]}, "cannot name a role"), ({"agents": ["class_0"]}, "cannot name a role"),
-        ({"agents": ["0"]}, "cannot name a role"), ({"agents": ["\ud800"]}, "a name has 1 to 64 printable"), ({"agents": ["a\x1b[2J"]}, "printable"),
-        ({"agents": ["a", "a"]}, "'a' twice"), ({"agents": ["a" * 65]}, "a name has 1 to 64"), ({"agents": {"a": 1}}, "must be a list"),
-        ({"agents": [f"agent_{i}" for i in range(65)]}, "'agents' has 65: it must be a list of 1 to 64"), ({"agents": [None]}, "a name has 1 to 64"),
-        ({"game": ["catch"]}, "'game' has \\['catch'\\]"), ({"game": "x\n"}, "'game' has"), ({"protocol": True}, "speaks protocol True"),
-        ({"envs": 10**400}, "whole number from 1 to 4,096"), ({"envs": 2.0}, "whole number"), ({"envs": True}, "whole number"), ({"masks": "no"}, "true or false"),
-        ({"envs": 4096, "observation": [f"o{i}" for i in range(1000)]}, "a step of 4,096 envs has 4,108,288 numbers.*offer 522 envs"),
-        ({"agents": [f"a_{i}" for i in range(64)], "observation": [f"o{i}" for i in range(4000)]}, "the 64 agents of an env have 256,128"),
+        ({"agents": ["a/b"]}, "cannot name a role"),
+        ({"agents": ["../../x"]}, "cannot name a role"),
+        ({"agents": ["class_0"]}, "cannot name a role"),
+        ({"agents": ["0"]}, "cannot name a role"),
+        ({"agents": ["\ud800"]}, "a name has 1 to 64 printable"),
+        ({"agents": ["a\x1b[2J"]}, "printable"),
+        ({"agents": ["a", "a"]}, "'a' twice"),
+        ({"agents": ["a" * 65]}, "a name has 1 to 64"),
+        ({"agents": {"a": 1}}, "must be a list"),
+        ({"agents": [f"agent_{i}" for i in range(65)]}, "'agents' has 65: it must be a list of 1 to 64"),
+        ({"agents": [None]}, "a name has 1 to 64"),
+        ({"game": ["catch"]}, "'game' has \\['catch'\\]"),
+        ({"game": "x\n"}, "'game' has"),
+        ({"protocol": True}, "speaks protocol True"),
+        ({"envs": 10**400}, "whole number from 1 to 4,096"),
+        ({"envs": 2.0}, "whole number"),
+        ({"envs": True}, "whole number"),
+        ({"masks": "no"}, "true or false"),
+        (
+            {"envs": 4096, "observation": [f"o{i}" for i in range(1000)]},
+            "a step of 4,096 envs has 4,108,288 numbers.*offer 522 envs",
+        ),
+        (
+            {"agents": [f"a_{i}" for i in range(64)], "observation": [f"o{i}" for i in range(4000)]},
+            "the 64 agents of an env have 256,128",
+        ),
         ({"action": {"choices": {f"c{i}": ["a", "b", "c"] for i in range(2000)}}}, "an agent has 6,000 actions"),
-        ({"action": {"choices": {"\x00": ["a"]}}}, "'action.choices' has"), ({"action": {"binary": ["k"] * 2}}, "'k' twice"),
+        ({"action": {"choices": {"\x00": ["a"]}}}, "'action.choices' has"),
+        ({"action": {"binary": ["k"] * 2}}, "'k' twice"),
     ],
-)  # fmt: skip
+)
 def test_what_a_hello_cannot_say(changes, words):
     with pytest.raises(Fault, match=words) as fault:
         read_hello(json.dumps({**HELLO, **changes}))
@@ -234,13 +262,21 @@ def test_what_a_hello_cannot_say(changes, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"memory_mb": 10**400}, "'memory_mb' is"), ({"memory_mb": "1"}, "'memory_mb' is '1'"), ({"memory_mb": -1}, "'memory_mb' is -1"),
-        ({"memory_mb": True}, "'memory_mb' is True"), ({"reward": [[10**400], [0]]}, "'reward' is not an array"), ({"reward": [["1"], [0]]}, "'reward' is not an array"),
-        ({"reward": [[1e300], [0]]}, r"'reward' of its env 0 is 1e\+300: numbers from -1e\+09"), ({"reward": [[0], [None]]}, "'reward' of its env 1 is not a number"),
-        ({"terminated": [[0], [2]]}, "'terminated' of its env 1 is 2: it must be true or false"), ({"step": True}, "the result of step True"),
-        ({"step": 4.0}, "the result of step 4.0"), ({"observation": {"a": 1}}, "'observation' is not an array"), ({"extra": "x" * 5000}, "at most 4,416 are possible"),
+        ({"memory_mb": 10**400}, "'memory_mb' is"),
+        ({"memory_mb": "1"}, "'memory_mb' is '1'"),
+        ({"memory_mb": -1}, "'memory_mb' is -1"),
+        ({"memory_mb": True}, "'memory_mb' is True"),
+        ({"reward": [[10**400], [0]]}, "'reward' is not an array"),
+        ({"reward": [["1"], [0]]}, "'reward' is not an array"),
+        ({"reward": [[1e300], [0]]}, r"'reward' of its env 0 is 1e\+300: numbers from -1e\+09"),
+        ({"reward": [[0], [None]]}, "'reward' of its env 1 is not a number"),
+        ({"terminated": [[0], [2]]}, "'terminated' of its env 1 is 2: it must be true or false"),
+        ({"step": True}, "the result of step True"),
+        ({"step": 4.0}, "the result of step 4.0"),
+        ({"observation": {"a": 1}}, "'observation' is not an array"),
+        ({"extra": "x" * 5000}, "at most 4,416 are possible"),
     ],
-)  # fmt: skip
+)
 def test_what_a_result_cannot_say(changes, words):
     with pytest.raises(Fault, match=words):
         read_result(json.dumps({**RESULT, **changes}), read_hello(json.dumps(HELLO)), 4)
@@ -260,8 +296,15 @@ def test_an_honest_result_always_fits():
     for envs, entries in ((1, 1), (100, 1000)):
         hello = read_hello(json.dumps({**HELLO, "envs": envs, "observation": [f"o{i}" for i in range(entries)]}))
         long = -1.2345678901234567e-300
-        result = {"type": "result", "step": 10**9, "memory_mb": 12345.678901234567, "observation": [[[long] * entries]] * envs,
-                  "reward": [[long]] * envs, "terminated": [[False]] * envs, "truncated": [[False]] * envs}  # fmt: skip
+        result = {
+            "type": "result",
+            "step": 10**9,
+            "memory_mb": 12345.678901234567,
+            "observation": [[[long] * entries]] * envs,
+            "reward": [[long]] * envs,
+            "terminated": [[False]] * envs,
+            "truncated": [[False]] * envs,
+        }
         text = json.dumps(result)
         assert len(text) <= hello.result_bytes <= MOST_BYTES
         assert read_result(text, hello, 10**9).memory_mb == pytest.approx(12345.7, abs=0.1)

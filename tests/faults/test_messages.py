@@ -195,8 +195,29 @@ PATHS = [
     f"/api/run/shelf/replay/{REPLAY}/seen/0",
     "/api/run/x",
 ]
-STRANGE_TEXT = ["", "%C2%B2", "%D9%A3", "9" * 400, "-1", "nan", "inf", "1e400", "%00", "%ff%fe", "%ed%a0%80", "../..", "a" * 1500, "runners=1e9", "max_steps=nan",
-                "pursuit:nope", "os:path", "[]", "'", "%F0%9F%82%A1", "bot:" + "x" * 300]  # fmt: skip
+STRANGE_TEXT = [
+    "",
+    "%C2%B2",
+    "%D9%A3",
+    "9" * 400,
+    "-1",
+    "nan",
+    "inf",
+    "1e400",
+    "%00",
+    "%ff%fe",
+    "%ed%a0%80",
+    "../..",
+    "a" * 1500,
+    "runners=1e9",
+    "max_steps=nan",
+    "pursuit:nope",
+    "os:path",
+    "[]",
+    "'",
+    "%F0%9F%82%A1",
+    "bot:" + "x" * 300,
+]
 
 
 def origin_of(where):
@@ -338,8 +359,15 @@ def status(process, name):
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
 def test_a_training_goes_on_beside_a_thousand_bad_clients(tmp_path):
     run = str(tmp_path / "run")
-    values = {"--envs": HONEST_ENVS + FREE_ROWS, "--learn.rollout": 32, "--learn.epochs": 1, "--train.total-agent-steps": 10**8, "--eval.episodes": 2,
-              "--eval.every-agent-steps": 10**7, "--policy.hidden": 8}  # fmt: skip
+    values = {
+        "--envs": HONEST_ENVS + FREE_ROWS,
+        "--learn.rollout": 32,
+        "--learn.epochs": 1,
+        "--train.total-agent-steps": 10**8,
+        "--eval.episodes": 2,
+        "--eval.every-agent-steps": 10**7,
+        "--policy.hidden": 8,
+    }
     with command(tmp_path, "train", "remote:0", "--run", run, *(str(x) for item in values.items() for x in item)) as (
         process,
         read,
