@@ -138,7 +138,8 @@ class Gate:
         try:
             return serve(
                 self._welcome, self.access.host, port, max_size=MOST_BYTES, max_queue=1, close_timeout=1, compression=None,
-                open_timeout=HANDSHAKE_SECONDS, process_request=self._request, create_connection=cast(Any, self._connection), logger=log,
+                open_timeout=HANDSHAKE_SECONDS, process_request=self._request, logger=log,
+                create_connection=cast(Any, self._connection),
             )  # fmt: skip
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "its host is not a name or a number of this machine"
