@@ -26,7 +26,7 @@ from ludus.config import (
     unflatten,
 )  # fmt: skip
 from ludus.curriculum.schedules import parse
-from ludus.errors import BEYOND_US, LudusError
+from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.training.budget import BUDGETS
 from ludus.training.trust import believe
 
@@ -70,6 +70,7 @@ def _full_name(config: Config, name: str) -> str:
     return (exact or matches or [name])[0]
 
 
+@disk_in_one_sentence()
 def start(
     config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
     init_from: str | None = None, init_modules: tuple[str, ...] = (),
@@ -119,15 +120,9 @@ def finish(trainer: Any) -> None:
         raise
     except BaseException as error:
         for_doctor = isinstance(error, LudusError) and trainer.doctor.acts_on is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, LudusError):
             trainer.run.note_end("stopped" if for_doctor else "crashed", str(error) or type(error).__name__)
             _conclude(trainer)
-        if isinstance(error, OSError) and error.errno in BEYOND_US:
-            where = error.filename or trainer.run.path
-            raise LudusError(
-                f"{where} could not be written ({error.strerror}): the checkpoints of {trainer.run.path} are intact; make room and "
-                f"`ludus resume {trainer.run.path}`"
-            ) from None
         if not for_doctor:
             raise
         return
@@ -171,6 +166,7 @@ def _after_doctor(trainer: Any, quiet: bool) -> Run:
     return fork(reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share)
 
 
+@disk_in_one_sentence()
 def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust: bool = False, **budgets: Any) -> Run:
     """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood. `env`: what a run
     was trained on that a program handed over and no other process finds by itself. `trust`: load the game of a run that was not
@@ -268,10 +264,13 @@ def _drop_newer(run: Run, step: int) -> None:
 
 
 def remove_unfinished(run: Run) -> None:
-    """Folders of checkpoints that were being written when the process died."""
+    """What was being written when the process died: folders of checkpoints, and files under the name they have until then."""
     from ludus.training.run import remove
 
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
+    for folder in (run.path, run.path / "snapshots", run.path / "replays"):
+        for path in (*folder.glob("*.tmp"), *folder.glob(".tmp*")):  # the latter by safetensors
+            path.unlink(missing_ok=True)
 
 
 def forkable(reference: str | Path, *, trust: bool = False) -> Config:
@@ -286,6 +285,7 @@ def forkable(reference: str | Path, *, trust: bool = False) -> Config:
     return unflatten({n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()})
 
 
+@disk_in_one_sentence()
 def fork(
     reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
     schedules_at: float = 0.0,

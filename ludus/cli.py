@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from ludus.errors import BEYOND_US, LudusError, nearest
+from ludus.errors import LudusError, disk_in_one_sentence, nearest
 from ludus.machine import free_text, is_out_of_memory
 
 # command → (module with a `main(arguments)`, what it does)
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     and can be resumed; 128 + N: ended at once by signal N (130: Ctrl-C, 143: SIGTERM)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        with ending_on_signals():
+        with ending_on_signals(), disk_in_one_sentence():
             status = _run(arguments)
     except LudusError as error:
         status = _say(str(error), 2)
@@ -70,10 +70,6 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe went away
         sys.stderr.close()
         status = 0
-    except OSError as error:
-        if error.errno not in BEYOND_US:
-            raise
-        status = _say(f"{error.filename or 'a file'}: {error.strerror}", 2)
     sys.exit(status)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
-from collections.abc import Iterable
-
-BEYOND_US = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
-"""What a disk or its owner says no to: told in one sentence. Any other error of the system is a defect of ours."""
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 
 class LudusError(Exception):
@@ -29,3 +28,31 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean '{close[0]}'?"
     return "there is " + ", ".join(sorted(known)) if known else "there is none"
+
+
+OF_THE_DISK = (
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR,
+    errno.ELOOP,
+)  # fmt: skip
+
+
+def reason(error: BaseException) -> str:
+    """What is wrong, without the number of an error of the system."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+@contextlib.contextmanager
+def disk_in_one_sentence(path: Path | None = None) -> Iterator[None]:
+    """A disk that is full or broken, a folder that may not be written, a folder where a file should be: no traceback. `path`:
+    what is being written, where the error does not say."""
+    try:
+        yield
+    except Exception as error:
+        of_safetensors = type(error).__name__ == "SafetensorError" and "(os error " in str(error)
+        if not of_safetensors and not (isinstance(error, OSError) and error.errno in OF_THE_DISK):
+            raise
+        where = getattr(error, "filename", None) or path or "a file"
+        raise LudusError(
+            f"{where} could not be written or read ({reason(error)}): what was saved before is intact; put that right, and run the "
+            f"command again (a training: `ludus resume`)"
+        ) from error

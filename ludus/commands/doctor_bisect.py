@@ -15,6 +15,7 @@ from ludus.doctor.bisect import Answer, Bisect, Cause, Trial, Verdict
 from ludus.doctor.compare import BOOKKEEPING, Comparison, Difference
 from ludus.doctor.finding import Finding, as_json
 from ludus.errors import LudusError
+from ludus.reading import read_json
 
 # What all trials share with the good run: where and how long they run, what they write.
 SHARED = (*BOOKKEEPING, "train.", "device")
@@ -108,7 +109,7 @@ def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
     """Of a run, with derived values left to be derived anew, one thread, and a budget in agent-steps."""
     from ludus.doctor.log import read_log
 
-    data = json.loads((run / "config.json").read_text())
+    data = read_json(run / "config.json")
     values = {n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()}
     budget = agent_steps or values["train.total_agent_steps"] or read_log(run).steps
     shared = {"train.threads": 1, "train.total_agent_steps": int(budget), "train.total_seconds": None}

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from ludus.commands import parse
+from ludus.reading import understood
 
 
 @dataclass(kw_only=True)
@@ -29,8 +30,9 @@ def main(arguments: list[str]) -> int:
     from ludus.doctor.compare import as_text, compare, seeds_of
 
     first = [str(seeds_of(path)[0]) for path in (options.a, options.b)]
-    comparison = compare(options.a, options.b, game_differences(*first))
-    print(json.dumps(comparison.as_json()) if options.json else as_text(comparison))
+    with understood(f"{options.a} or {options.b}"):
+        comparison = compare(options.a, options.b, game_differences(*first))
+        print(json.dumps(comparison.as_json()) if options.json else as_text(comparison))
     return 0
 
 

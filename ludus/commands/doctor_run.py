@@ -14,6 +14,7 @@ from ludus.doctor.log import Log, read_log
 from ludus.doctor.reference import find, track
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
+from ludus.reading import understood
 
 
 @dataclass(kw_only=True)
@@ -46,8 +47,9 @@ def main(arguments: list[str]) -> int:
         from ludus.examine.interventions import examine_run
 
         examine_run(options.path)
-    log = read_log(options.path, columns)
-    findings = examine(log)
+    with understood(options.path):
+        log = read_log(options.path, columns)
+        findings = examine(log)
     if options.reference:
         findings = worst_first([*findings, _track(log)])
     print(json.dumps(as_json(findings)) if options.json else as_text(findings))

@@ -13,6 +13,7 @@ import tyro
 from ludus.commands import parse
 from ludus.errors import LudusError
 from ludus.games import REGISTRY, load_game
+from ludus.reading import read_json, understood
 from ludus.sim.game import Game
 
 
@@ -33,7 +34,8 @@ class GamesDiff:
 
 def main(arguments: list[str]) -> int:
     options = parse(GamesDiff, arguments, "games diff", "ludus games diff arena:easy_shaped arena:default_after_rewrite")
-    differences = compare(effective(options.a), effective(options.b))
+    with understood(f"{options.a} or {options.b}"):
+        differences = compare(effective(options.a), effective(options.b))
     if options.json:
         print(json.dumps({"differences": differences}))
     else:
@@ -56,7 +58,7 @@ def effective(reference: str) -> dict[str, Any]:
 
 def _stored(file: Path) -> dict[str, Any]:
     try:
-        data = json.loads(file.read_text())
+        data = read_json(file)
         return {**data, **{section: dict(data[section]) for section in ("sizes", "params", "rewards")}, "game": str(data["game"])}
     except (OSError, ValueError, KeyError, TypeError):
         raise LudusError(f"{file} cannot be read as the game of a run: is it being written, or from another program?") from None

@@ -11,6 +11,7 @@ import tyro
 
 from ludus.commands import ReadsRuns, parse
 from ludus.errors import LudusError
+from ludus.reading import understood
 
 WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
 
@@ -35,10 +36,8 @@ def main(arguments: list[str]) -> int:
     options = parse(League, arguments, "league", "ludus league runs/brawl-1 --payoff 6 --episodes 100 --exploit 60")
     options.believe(options.run)
     result = look(options)
-    if options.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    with understood(result["run"]):
+        print(json.dumps(result)) if options.json else show(result)
     return 0
 
 
@@ -46,8 +45,9 @@ def look(options: League) -> dict[str, Any]:
     """The JSON of the command. A payoff matrix is kept in the run's folder and shown again next time."""
     from ludus.league.plots import figure
     from ludus.league.ratings import rate, win_rates
+    from ludus.reading import read_lines
     from ludus.training.devices import set_threads
-    from ludus.training.files import read_lines, write_atomically
+    from ludus.training.files import write_atomically
     from ludus.training.report import write_report
     from ludus.training.run import Run, split_reference
 
@@ -59,14 +59,15 @@ def look(options: League) -> dict[str, Any]:
         raise LudusError(
             f'{run.path} has no matches: train with opponents (--league.mix "self 80, pool 20"), or measure with --exploit SECONDS'
         )
-    roles = list(run.read_json("game.json")["layout"]["roles"])
-    ratings = rate(lines, roles)
-    result: dict[str, Any] = {
-        "run": str(run.path),
-        "ratings": {name: asdict(rating) for name, rating in ratings.items()},
-        "win_rates": win_rates(lines, roles),
-        "payoff": run.read_json("payoff.json") if stored.exists() else None,
-    }
+    with understood(run.path):
+        roles = list(run.read_json("game.json")["layout"]["roles"])
+        ratings = rate(lines, roles)
+        result: dict[str, Any] = {
+            "run": str(run.path),
+            "ratings": {name: asdict(rating) for name, rating in ratings.items()},
+            "win_rates": win_rates(lines, roles),
+            "payoff": run.read_json("payoff.json") if stored.exists() else None,
+        }
     if options.payoff is not None:
         from ludus.league.payoff import payoff
 
@@ -78,8 +79,9 @@ def look(options: League) -> dict[str, Any]:
 
         result["exploit"] = exploit(options.run, options.exploit, options.episodes)
     if ratings or result["payoff"]:
-        tables = result["payoff"]["tables"] if result["payoff"] else {}
-        figure(ratings, tables).savefig(run.path / "league.png", dpi=120)
+        with understood(run.path):
+            tables = result["payoff"]["tables"] if result["payoff"] else {}
+            figure(ratings, tables).savefig(run.path / "league.png", dpi=120)
         result["plot"] = str(run.path / "league.png")
     return result
 

@@ -43,7 +43,7 @@ def summary(run: Any) -> dict[str, Any]:
         "agent_steps_per_s": last.get("speed/agent_steps_per_s", 0.0),
         "headline": newest(lines, run.settings().checkpoint.best_metric),
         "evaluation": {k: v for line in lines for k, v in line.items() if k.startswith("eval/")},
-        "best": json.loads(best.read_text()) if best.exists() else None,
+        "best": run.read_json("best.json") if best.exists() else None,
         **as_json(r.finding for r in read_findings(run) if r.gone is None),
     }
 

@@ -6,7 +6,6 @@ Pure: it reads the two run folders' files. How two effective games differ is tol
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.statistics import Noise, noise
 from ludus.errors import LudusError
+from ludus.reading import read_json
 
 SURE = 3.0
 """Standard errors by which curves must differ to have parted."""
@@ -154,7 +154,7 @@ def seeds_of(path: Path | str) -> list[Path]:
 def _config(path: Path | str) -> dict[str, Any]:
     file = Path(path) / "config.json"
     try:
-        data = json.loads(file.read_text())
+        data = read_json(file)
         if isinstance(data["values"], dict):
             return dict(data)
         raise ValueError("no settings")

@@ -6,7 +6,6 @@ noted, so that silence is never taken for health.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from ludus.doctor.statistics import Array
 from ludus.doctor.tables import csv_names, csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
 from ludus.errors import LudusError, nearest
+from ludus.reading import read_json
 
 STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 GIVE = "give a run folder, a CSV or JSON-lines file, or TensorBoard events"
@@ -264,7 +264,7 @@ def _refuse_other_files(file: Path, kind: str, rows: list[dict[str, Any]], colum
 def _has_settings(folder: Path) -> bool:
     """A folder of ours whose metrics are missing: others write a config.json, too, but not of our shape."""
     try:
-        return set(json.loads((folder / "config.json").read_text())) >= {"values", "origins"}
+        return set(read_json(folder / "config.json")) >= {"values", "origins"}
     except (OSError, ValueError, TypeError):
         return False
 
@@ -299,12 +299,12 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
     _fill(log, cells, columns, known=True)
     try:
-        stored = json.loads((folder / "config.json").read_text())
+        stored = read_json(folder / "config.json")
         log.config, log.began_with = dict(stored["values"]), began_with(stored)
     except (OSError, ValueError, KeyError, TypeError):
         log.notes.append("config.json is missing or cannot be read: settings were not seen")
     try:
-        goals = json.loads((folder / "game.json").read_text())["layout"]["goal_metrics"]
+        goals = read_json(folder / "game.json")["layout"]["goal_metrics"]
         log.better_low |= {name for name, goal in goals.items() if not goal["higher_is_better"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")

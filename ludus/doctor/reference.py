@@ -7,7 +7,6 @@ reference is the one of the same game and algorithm whose settings differ least.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.statistics import Array
 from ludus.errors import LudusError
+from ludus.reading import read_json
 
 POINTS = 20
 FEWEST_SEEDS = 2
@@ -120,12 +120,12 @@ def _noise(curve: Curve) -> float:
 
 def read(path: Path) -> Reference:
     try:
-        data = json.loads(path.read_text())
+        data = read_json(path)
         bands = {
             n: Band(*(np.array(b[k], float) for k in ("steps", "median", "low", "high"))) for n, b in data["metrics"].items()
         }
         return Reference(data["recipe"], int(data["seeds"]), data["config"], bands)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LudusError(f"{path} is no reference: {error}; make one with `ludus doctor reference`") from None
 
 

@@ -4,7 +4,6 @@ what people write into them."""
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ludus.errors import LudusError
+from ludus.reading import parse_json, regular
 
 Rows = list[dict[str, Any]]
 
@@ -35,7 +35,7 @@ UNITS = {
 
 def json_rows(path: Path) -> tuple[Rows, str]:
     """The rows, flat, and what was left out."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = regular(path).read_text(encoding="utf-8", errors="replace")
     whole = _whole(text)
     if whole is not None:
         return [flat(row) for row in whole], ""
@@ -44,8 +44,8 @@ def json_rows(path: Path) -> tuple[Rows, str]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
+            row = parse_json(line)
+        except ValueError:
             broken += 1
             continue
         if isinstance(row, dict):
@@ -59,8 +59,8 @@ def _whole(text: str) -> Rows | None:
     if start not in ("[", "{") or (start == "{" and "\n{" in text):
         return None
     try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
+        found = parse_json(text)
+    except ValueError:
         return None
     if isinstance(found, list):
         return [row for row in found if isinstance(row, dict)]
@@ -88,7 +88,7 @@ def csv_names(path: Path) -> list[str]:
 
 def _csv(path: Path) -> tuple[str, str, list[list[str]]]:
     """Text, delimiter and cells."""
-    data = path.read_bytes()
+    data = regular(path).read_bytes()
     if b"\0" in data:
         raise LudusError(f"{path} is no text: give a CSV or JSON-lines file, a folder with TensorBoard events, or a run folder")
     text = data.decode("utf-8-sig", errors="replace")

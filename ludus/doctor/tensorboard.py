@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from ludus.reading import regular
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 EVENT_WALL, EVENT_STEP, EVENT_SUMMARY = 1, 2, 5
 SUMMARY_VALUE = 1
@@ -20,7 +22,7 @@ DT_DOUBLE = 2
 
 def read_scalars(path: Path) -> Iterator[tuple[str, int, float, float]]:
     """(tag, step, value, wall-clock time) in the order written. A record cut off in the middle ends the file."""
-    data = path.read_bytes()
+    data = regular(path).read_bytes()
     at = 0
     while at + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, at)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ludus.doctor.bisect import Measured, Trial
 from ludus.doctor.log import Log
+from ludus.reading import read_json
 
 LAST = 0.2
 """The part of a run, by steps, whose mean is its result."""
@@ -62,8 +63,8 @@ class Trials:
 
 def read_result(folder: Path) -> dict[str, Any] | None:
     try:
-        result: dict[str, Any] = json.loads((folder / "result.json").read_text())
-    except (OSError, json.JSONDecodeError):
+        result: dict[str, Any] = read_json(folder / "result.json")
+    except (OSError, ValueError):
         return None
     return result
 

@@ -29,9 +29,9 @@ from ludus.league.tally import Matches, Tally
 from ludus.policies.player import Player
 from ludus.policies.policy import Policy
 from ludus.policies.together import Together
+from ludus.reading import read_lines
 from ludus.sim.episode import FROZEN
 from ludus.training.evaluate import intervals, measure
-from ludus.training.files import read_lines
 from ludus.training.load import check_same_layout, load_policies
 from ludus.training.run import Run
 

@@ -14,7 +14,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ludus.errors import LudusError
+from ludus.errors import LudusError, disk_in_one_sentence
+from ludus.reading import regular
 from ludus.training.files import settle, sync_folder
 from ludus.training.run import Run
 
@@ -50,8 +51,9 @@ class Pool:
         }
         self.folder.mkdir(exist_ok=True)
         partial = self.path(step).with_suffix(".tmp")
-        save_file(tensors, partial)
-        settle(partial)
+        with disk_in_one_sentence(self.path(step)):
+            save_file(tensors, partial)
+            settle(partial)
         os.replace(partial, self.path(step))
         sync_folder(self.folder)
         self.hashes[step] = self.hash(step)
@@ -68,7 +70,7 @@ class Pool:
 
     def hash(self, step: int) -> str:
         try:
-            return hashlib.sha256(self.path(step).read_bytes()).hexdigest()
+            return hashlib.sha256(regular(self.path(step)).read_bytes()).hexdigest()
         except OSError as error:
             raise LudusError(
                 f"the snapshot {self.path(step)} cannot be read ({error}): resume from an older checkpoint"

@@ -19,9 +19,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ludus.errors import LudusError
+from ludus.errors import LudusError, reason
+from ludus.reading import read_json, regular
 from ludus.training.budget import BUDGETS
-from ludus.training.files import read_json, reason, refuse_odd, settle, sync_folder, write_atomically
+from ludus.training.files import settle, sync_folder, write_atomically
 from ludus.training.run import Run, remove
 
 FORMAT = 2
@@ -111,8 +112,8 @@ def read_manifest(run: Run, step: int) -> dict[str, Any]:
     path = folder(run, step) / "manifest.json"
     try:
         manifest = read_json(path)
-    except LudusError as error:
-        raise LudusError(f"{error}: {_alternative(run, step)}") from None
+    except (OSError, ValueError) as error:
+        raise LudusError(f"{path} cannot be read ({reason(error)}): {_alternative(run, step)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else "none"
         raise LudusError(
@@ -137,8 +138,7 @@ def hash_of(values: Mapping[str, Any]) -> str:
 
 def game_hash(run: Run) -> str:
     """Of game.json: a policy acts by what it says of spaces."""
-    path = run.path / "game.json"
-    return hash_of(read_json(path)) if path.exists() else ""
+    return hash_of(run.read_json("game.json")) if (run.path / "game.json").exists() else ""
 
 
 def refuse_changed_settings(run: Run, manifest: Mapping[str, Any]) -> None:
@@ -169,7 +169,7 @@ def read(run: Run, step: int, manifest: Mapping[str, Any], name: str) -> dict[st
     path = folder(run, step) / name
     expected = manifest["files"][name]
     try:
-        refuse_odd(path)
+        regular(path)
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise LudusError(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ludus.config import Config, flatten
 from ludus.errors import LudusError
+from ludus.reading import read_json
 
 BUSY = 0.75
 """Share of the cores that others use from which on threads cannot be judged."""
@@ -70,7 +71,7 @@ def choose_threads(config: Config) -> int:
     remembered = _memory_path()
     key = _key(config)
     try:
-        table = json.loads(remembered.read_text())
+        table = read_json(remembered)
     except (OSError, ValueError):
         table = {}
     if not isinstance(table, dict):

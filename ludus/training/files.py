@@ -1,14 +1,9 @@
-"""Files of a run, read and written so that a crash or a full disk leaves the old content or the new one."""
+"""Files of a run, written so that a crash or a full disk leaves the old content or the new one."""
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 from pathlib import Path
-from typing import Any
-
-from ludus.errors import LudusError
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -32,46 +27,6 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def read_json(path: Path) -> Any:
-    """What a JSON file holds, whoever wrote it."""
-    try:
-        refuse_odd(path)
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:  # ValueError also of bytes that are no text
-        raise LudusError(f"{path} cannot be read: {reason(error)}") from None
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """JSON lines; a line cut off in the middle (a run being written, or killed) is left out."""
-    if not path.exists():
-        return []
-    refuse_odd(path)
-    records = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            records.append(record)
-    return records
-
-
-def refuse_odd(path: Path) -> None:
-    """Reading a pipe waits for ever, and a folder is no file."""
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        raise LudusError(f"{path} cannot be read: it is no plain file")
-
-
-def reason(error: BaseException) -> str:
-    """What is wrong, without the number of the error."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return str(error)
 
 
 _UMASK = os.umask(0)

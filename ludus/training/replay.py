@@ -17,7 +17,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from ludus.errors import LudusError
+from ludus.errors import LudusError, disk_in_one_sentence
+from ludus.reading import parse_json, regular
 from ludus.sim import Batch
 from ludus.sim.game import Settings
 from ludus.training import trust
@@ -88,8 +89,9 @@ class Recorder:
         }
         path.parent.mkdir(exist_ok=True)
         partial = path.with_suffix(".tmp")
-        save_file({n: np.ascontiguousarray(t) for n, t in tensors.items()}, partial, {"replay": json.dumps(whole)})
-        settle(partial)
+        with disk_in_one_sentence(path):
+            save_file({n: np.ascontiguousarray(t) for n, t in tensors.items()}, partial, {"replay": json.dumps(whole)})
+            settle(partial)
         partial.replace(path)
 
 
@@ -99,15 +101,15 @@ class Replay:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            with safe_open(self.path, "numpy") as file:
+            with safe_open(regular(self.path), "numpy") as file:
                 metadata = file.metadata() or {}
                 self.tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         except (OSError, SafetensorError) as error:
             raise LudusError(f"{path} is no replay: {error}") from None
         try:
-            self.header: dict[str, Any] = json.loads(metadata["replay"])
+            self.header: dict[str, Any] = parse_json(metadata["replay"])
             version = self.header["version"]
-        except (KeyError, TypeError, json.JSONDecodeError):
+        except (KeyError, TypeError, ValueError):
             raise LudusError(f"{path} is no replay: it has no header") from None
         if version != VERSION:
             fix = ": update Ludus" if isinstance(version, int) and version > VERSION else ""

@@ -13,6 +13,7 @@ from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
+from ludus.reading import understood
 from ludus.training.files import write_atomically
 from ludus.training.measured import in_words, lower_is_better, measurements, newest
 from ludus.training.run import Run
@@ -24,6 +25,12 @@ HEADLINE, EVALUATION = "Headline (held-out seeds)", "Evaluation (held-out seeds,
 
 def write_report(run: Run) -> None:
     """Draws what metrics.jsonl holds."""
+    with understood(run.path):
+        page = _page(run)
+    write_atomically(run.path / "report.html", page)
+
+
+def _page(run: Run) -> str:
     lines, records = run.metrics(), read_findings(run)
     sections = [
         ("The doctor's findings", [_findings_table(records)]),
@@ -35,12 +42,11 @@ def write_report(run: Run) -> None:
     state, reason = run.state()
     how = f"{state} ({html.escape(reason)})" if reason else state
     summary = f"{how}: {last.get('progress/agent_steps', 0):,} agent-steps in {last.get('progress/seconds', 0):,.0f} s, {len(lines):,} iterations"
-    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <style>body{{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1b1f24}}
 img{{max-width:100%;margin:.4rem 0}}table{{border-collapse:collapse}}td,th{{padding:.1rem .8rem .1rem 0;text-align:left}}
 td:last-child{{color:#667}}@media(prefers-color-scheme:dark){{body{{background:#16181c;color:#dde}}img{{filter:invert(.88) hue-rotate(180deg)}}}}
 </style><h1>{name}</h1><p>{summary}</p>{_headline(run, lines)}{body}</html>"""
-    write_atomically(run.path / "report.html", page)
 
 
 def _headline(run: Run, lines: Sequence[Mapping[str, Any]]) -> str:

@@ -17,9 +17,10 @@ from typing import Any
 
 from ludus import __version__
 from ludus.config import Config, check_types, flatten, unflatten
-from ludus.errors import LudusError, nearest
+from ludus.errors import LudusError, disk_in_one_sentence, nearest, reason
+from ludus.reading import read_json, read_lines, regular
 from ludus.training import trust
-from ludus.training.files import read_json, read_lines, reason, refuse_odd, write_atomically
+from ludus.training.files import write_atomically
 from ludus.training.sinks import Sink, TensorBoard
 
 LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "matches.jsonl")
@@ -114,7 +115,10 @@ class Run:
     # -- what it is ----------------------------------------------------------------------------------------------------
 
     def read_json(self, name: str) -> Any:
-        return read_json(self.path / name)
+        try:
+            return read_json(self.path / name)
+        except (OSError, ValueError) as error:  # also of bytes that are no text
+            raise LudusError(f"{self.path / name} cannot be read: {reason(error)}") from None
 
     def stored(self) -> dict[str, Any]:
         """config.json as it is: the values of the configuration, where each came from, and more about the run."""
@@ -156,17 +160,12 @@ class Run:
 
     def append(self, log: str, text: str) -> None:
         data = text.encode()
-        try:
+        with disk_in_one_sentence(self.path / log):
             if log not in self._files:
                 self._hashes.setdefault(log, self._hash_of(log))
                 self._files[log] = open(self.path / log, "ab")  # noqa: SIM115 (closed in close)
             self._files[log].write(data)
             self._files[log].flush()  # whoever looks at the run sees whole lines at once
-        except OSError as error:
-            raise LudusError(
-                f"{self.path / log} could not be written ({reason(error)}): the checkpoints are intact; free space and "
-                f"`ludus resume {self.path}`"
-            ) from None
         self._hashes[log].update(data)
 
     def _hash_of(self, log: str) -> Any:
@@ -174,8 +173,7 @@ class Run:
         path = self.path / log
         if not path.exists():
             return hashlib.sha256()
-        refuse_odd(path)
-        with open(path, "rb") as file:
+        with open(regular(path), "rb") as file:
             return hashlib.file_digest(file, "sha256")
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
@@ -228,9 +226,7 @@ class Run:
         """Refuses logs that do not begin with what was written up to a checkpoint."""
         for log, mark in marks.items():
             path = self.path / log
-            if path.exists():
-                refuse_odd(path)
-            with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            with contextlib.suppress(OSError), open(regular(path), "rb") as file:
                 digest = hashlib.sha256(file.read(mark["bytes"]))
                 if file.tell() == mark["bytes"] and digest.hexdigest() == mark["sha256"]:
                     self._hashes[log] = digest

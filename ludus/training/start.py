@@ -198,7 +198,8 @@ def create(
         if path.exists():
             path.rmdir()
         partial.rename(path)
-        sync_folder(path.parent)
+        for folder in (path, *made):  # a folder that was made for the run is lost with it unless it is safe itself
+            sync_folder(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         for folder in made:

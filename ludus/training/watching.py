@@ -7,7 +7,6 @@ would be repeated for ever. A checkpoint's manifest holds the same records, so t
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +17,9 @@ from ludus.doctor.live import BY_CLOCK, Record, Watcher
 from ludus.doctor.log import began_with, read_log
 from ludus.doctor.reference import find
 from ludus.doctor.watch import examine
+from ludus.reading import read_lines
 from ludus.recipes import REFERENCES
-from ludus.training.files import read_lines
+from ludus.training.files import write_atomically
 from ludus.training.run import Run
 
 FILE = "findings.jsonl"
@@ -75,9 +75,7 @@ class RunDoctor:
 
     def write(self) -> None:
         text = "".join(json.dumps(record.as_json()) + "\n" for record in self.watcher.records)
-        partial = self.run.path / f"{FILE}.tmp"
-        partial.write_text(text)
-        os.replace(partial, self.run.path / FILE)
+        write_atomically(self.run.path / FILE, text)
 
     def state(self) -> dict[str, Any]:
         return self.watcher.state()

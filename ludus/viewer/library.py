@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ludus.errors import LudusError
-from ludus.training.files import read_lines
+from ludus.reading import read_lines, regular, understood
 from ludus.training.measured import newest
 from ludus.training.run import Run
 from ludus.training.sources import is_foreign
@@ -33,7 +33,7 @@ class Library:
         found = list(self.named)
         if self.root and self.root.is_dir():
             inside = [p.parent for pattern in ("*/config.json", "*/*/config.json") for p in self.root.glob(pattern)]
-            found += [p for p in inside if p.resolve().is_relative_to(self.root)]
+            found += [p for p in inside if inside_of(p, self.root)]
         found.sort(key=lambda p: -_changed(p))
         out: dict[str, Path] = {}
         for path in found:
@@ -51,7 +51,7 @@ class Library:
     def replays(self, run: Run) -> dict[str, Path]:
         folder = (run.path / "replays").resolve()
         found = sorted(folder.glob("*.safetensors"), reverse=True)
-        return {p.name: p for p in found if p.resolve().is_relative_to(run.path.resolve())}
+        return {p.name: p for p in found if inside_of(p, run.path.resolve())}
 
     def replay(self, name: str, file: str) -> Path:
         path = self.replays(self.run(name)).get(file)
@@ -62,13 +62,13 @@ class Library:
     def pictures(self, run: Run) -> dict[str, Path]:
         """What `ludus eval RUN --analyse` drew, the newest first."""
         found = sorted((run.path / "analysis").resolve().glob("*.png"), reverse=True)
-        return {p.name: p for p in found if p.resolve().is_relative_to(run.path.resolve())}
+        return {p.name: p for p in found if inside_of(p, run.path.resolve())}
 
     def picture(self, name: str, file: str) -> bytes:
         path = self.pictures(self.run(name)).get(file)
         if path is None:
             raise LudusError(f"there is no picture '{file[:80]}' in {name[:80]}")
-        return path.read_bytes()
+        return regular(path).read_bytes()
 
     # -- what a page shows ---------------------------------------------------------------------------------------------
 
@@ -97,11 +97,15 @@ class Library:
                 "replays": len(self.replays(run)),
                 "curve": curve,
             }
-        except (LudusError, OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+        except (LudusError, OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
             return {"name": name, "error": str(error)}
 
     def whole(self, name: str) -> dict[str, Any]:
         """Everything the run page shows."""
+        with understood(name):
+            return self._whole(name)
+
+    def _whole(self, name: str) -> dict[str, Any]:
         run = self.run(name)
         config = run.read_json("config.json")
         lines = self.metrics(run)
@@ -145,12 +149,20 @@ class Library:
         if known is None or known[0] != size:
             try:
                 found = as_json(examine(read_log(str(run.path))))
-            except (LudusError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            except (LudusError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
                 found = {"verdict": "unknown", "findings": [], "doctor": f"the doctor could not read this run: {error}"}
             known = (size, json.loads(json.dumps(found, default=str)))
             with self._lock:
                 self._findings[str(path)] = known
         return known[1]
+
+
+def inside_of(path: Path, root: Path) -> bool:
+    """Does it lead there? A link that leads in a circle leads nowhere."""
+    try:
+        return path.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):
+        return False
 
 
 def columns(lines: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

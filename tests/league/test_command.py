@@ -10,8 +10,8 @@ from ludus.config import Config, EvalConfig, LeagueConfig, LogConfig, PolicyConf
 from ludus.errors import LudusError
 from ludus.league.exploit import free_folder
 from ludus.league.payoff import columns
+from ludus.reading import read_lines
 from ludus.training import checkpoint
-from ludus.training.files import read_lines
 from ludus.training.run import Run
 from ludus.training.start import create, prepare
 

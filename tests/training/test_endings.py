@@ -213,7 +213,7 @@ def test_a_full_disk_in_a_log_is_one_sentence(tmp_path, monkeypatch, no_report):
         append(self, log, text)
 
     monkeypatch.setattr(Run, "append", fill)
-    with pytest.raises(LudusError, match=r"metrics\.jsonl could not be written \(No space left.*resume"):
+    with pytest.raises(LudusError, match=r"metrics\.jsonl could not be written or read \(No space left.*resume"):
         ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True)
     monkeypatch.setattr(Run, "append", append)
     assert Run(tmp_path / "run").state()[0] == "crashed"

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 import ludus
 from ludus import LudusError, api
 from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig
+from ludus.reading import read_lines
 from ludus.training import checkpoint
 from ludus.training.display import Silent
-from ludus.training.files import read_lines
 from ludus.training.run import Run, split_reference
 from ludus.training.start import create, prepare
 from ludus.training.weights import refuse_other_meaning
