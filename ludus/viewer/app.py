@@ -228,8 +228,10 @@ def listen(port: int) -> socket.socket:
 
 
 def _is_about_us(record: logging.LogRecord) -> bool:
-    """Not what a client did wrong ("Invalid HTTP request received."): anybody could fill the terminal with it."""
-    return not record.getMessage().startswith(("Invalid", "Unsupported"))
+    """Not what a client did wrong ("Invalid HTTP request received."): anybody could fill the terminal with it. Nor an answer that
+    was still being made when the viewer ended."""
+    cancelled = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not cancelled and not record.getMessage().startswith(("Invalid", "Unsupported", "Cancel "))
 
 
 def serve(viewer: Viewer, listener: socket.socket, started: Callable[[str], None] | None = None) -> None:

@@ -1,11 +1,14 @@
 """The server answers this machine's browser and nobody else, serves what it lists and nothing else, and survives bad input."""
 
+import contextlib
 import http.client
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -233,3 +236,29 @@ def test_what_was_named_is_sorted_out(root):
 def test_a_port_in_use_is_told_in_the_terminal(port):
     status, text = ludus("view", "--port", str(port), "--headless")
     assert status == 2 and re.fullmatch(rf"ludus: port {port} cannot be used .*\n", text)
+
+
+SLOW = """
+import sys, time
+from ludus import cli
+from ludus.viewer.library import Library
+Library.listing = lambda self: print("asked", flush=True) or time.sleep(3) or []
+cli.main(["view", "--root", sys.argv[1], "--port", sys.argv[2], "--headless"])
+"""
+
+
+def test_who_ends_the_viewer_while_it_answers_sees_no_traceback(tmp_path):
+    with listen(0) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", SLOW, str(tmp_path), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as viewer:
+        assert "Ctrl-C ends" in viewer.stderr.readline()
+        asking = http.client.HTTPConnection("127.0.0.1", port)
+        for _ in range(100):
+            with contextlib.suppress(ConnectionRefusedError):
+                asking.request("GET", "/api/runs")
+                break
+            time.sleep(0.1)
+        assert viewer.stdout.readline() == "asked\n"
+        viewer.send_signal(signal.SIGINT)
+        assert viewer.communicate()[1].strip() == "ludus: interrupted" and viewer.returncode == 130
