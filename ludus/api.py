@@ -226,6 +226,7 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust
 def _finish_late(run: Run) -> None:
     from ludus.training.report import write_report
 
+    remove_unfinished(run)
     run.note_end("finished")
     write_report(run)
     run.close()
