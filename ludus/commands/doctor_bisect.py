@@ -60,8 +60,6 @@ def main(arguments: list[str]) -> int:
             raise LudusError(f"--{name} {getattr(options, name)} cannot work: use 1 or more")
     good, bad = (seeds_of(path)[0] for path in (options.good, options.bad))
     options.believe(str(good), str(bad))
-    for run in (good, bad):
-        Run(run).config()  # refuses somebody's code: both are trained anew
     comparison = compare(good, bad, game_differences(str(good), str(bad)))
     if comparison.different_games:
         raise LudusError(f"{good} and {bad} are runs of different games: bisect repeats one game with other settings")
@@ -69,6 +67,8 @@ def main(arguments: list[str]) -> int:
     metric = options.metric or _metric(comparison)
     settings = _settings(good, options.agent_steps), _settings(bad, options.agent_steps)
     unflatten(settings[0])  # a run of an older version may have settings that are gone
+    for run in (good, bad):
+        Run(run).config()  # refuses somebody's code: both are trained anew
     root = Path(options.run) if options.run else Path("runs") / f"bisect-{good.name}-{bad.name}"
     _remember(root, {"good": settings[0], "bad": settings[1]})
 

@@ -72,7 +72,7 @@ COMMANDS = {
     "exploit": ["league", "run", "--exploit", "1"],
     "opponent": ["train", "pursuit", "--run", "new", "--league.opponents", "run", "--league.mix", "self 1, pool 1"],
     "examine": ["doctor", "run", "run", "--examine"],
-    "bisect": ["doctor", "bisect", "mine", "run"],
+    "bisect": ["doctor", "bisect", "mine", "run", "--metric", "eval/self/return"],
 }
 
 
