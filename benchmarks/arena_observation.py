@@ -1,8 +1,10 @@
-"""Tokens or byte planes? The arena's view written both ways: simulation speed, and bytes a rollout keeps per agent-step.
+"""Tokens or byte planes? The arena's view written both ways: simulation speed, and bytes a rollout
+keeps per agent-step.
 
 python benchmarks/arena_observation.py [--envs 256]
 
-The planes carry the same information: one of kind (with facing, frozen, group, busy) and one per item, 11×11 bytes each.
+The planes carry the same information: one of kind (with facing, frozen, group, busy) and one per
+item, 11×11 bytes each.
 """
 
 import argparse
@@ -33,9 +35,23 @@ PLANES = 1 + ITEMS
 
 @phase(lanes="agents", writes="seen_planes")
 def look_at_planes(
-    env, agent, step, groups, grid, filled, row, column, facing, held, frozen_until, converter_kind, stock, inside, timer,
+    env,
+    agent,
+    step,
+    groups,
+    grid,
+    filled,
+    row,
+    column,
+    facing,
+    held,
+    frozen_until,
+    converter_kind,
+    stock,
+    inside,
+    timer,
     seen_planes,
-):  # fmt: skip
+):
     for plane in range(PLANES):
         for i in range(SIGHT):
             for j in range(SIGHT):
@@ -67,14 +83,22 @@ def look_at_planes(
 
 def with_planes() -> Game:
     """The arena with its view as planes instead of tokens."""
-    state = {name: field for name, field in GAME.state.items() if name not in ("seen_tokens", "token_count")}
+    state = {
+        name: field
+        for name, field in GAME.state.items()
+        if name not in ("seen_tokens", "token_count")
+    }
     state["seen_planes"] = u8("agents", PLANES, SIGHT, SIGHT)
-    step, reset = ([look_at_planes if p.name == "look" else p for p in phases] for phases in (GAME.step, GAME.reset))
+    step, reset = (
+        [look_at_planes if p.name == "look" else p for p in phases]
+        for phases in (GAME.step, GAME.reset)
+    )
     return dataclasses.replace(GAME, state=state, step=step, reset=reset)
 
 
 def nanoseconds(batch: Batch, steps: int = 32) -> float:
-    """Per agent-step, with random actions; the time of this process, so that a busy machine disturbs it little."""
+    """Per agent-step, with random actions; the time of this process, so that a busy machine
+    disturbs it little."""
     shape = batch["choices"].shape
     batch["choices"][...] = np.random.default_rng(0).integers(0, 10, shape)
     start = time.process_time()
@@ -84,7 +108,9 @@ def nanoseconds(batch: Batch, steps: int = 32) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--envs", type=int, default=256)
     options = parser.parse_args()
     batches = {"tokens": Batch(GAME, options.envs), "planes": Batch(with_planes(), options.envs)}
@@ -101,7 +127,8 @@ def main() -> None:
 
 
 def told(batch: Batch, bot: str, steps: int = 500) -> str:
-    """How many tokens an agent gets in the first half of an episode, and how often the list is full."""
+    """How many tokens an agent gets in the first half of an episode, and how often the list is
+    full."""
     batch.set_controller("agent", bot)
     batch.reset()
     counts = []
@@ -110,7 +137,10 @@ def told(batch: Batch, bot: str, steps: int = 500) -> str:
         if i % 10 == 0:
             counts.append(batch["token_count"].copy())
     full = np.mean(np.array(counts) == batch.settings.sizes["tokens"])
-    return f"{np.mean(counts):.1f} on average, {np.percentile(counts, 99):.0f} at the 99th percentile, full in {full:.2%}"
+    return (
+        f"{np.mean(counts):.1f} on average, {np.percentile(counts, 99):.0f} at the 99th "
+        f"percentile, full in {full:.2%}"
+    )
 
 
 if __name__ == "__main__":

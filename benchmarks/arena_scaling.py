@@ -2,8 +2,9 @@
 
 python benchmarks/arena_scaling.py [--output docs/images/arena_scaling.png] [--repeats 9]
 
-One thread, random actions, observations included. Rooms grow with the number of agents: six agents to a room, as in the
-game. Times are the process's own, the best of several, so that a busy machine disturbs them little.
+One thread, random actions, observations included. Rooms grow with the number of agents: six agents
+to a room, as in the game. Times are the process's own, the best of several, so that a busy machine
+disturbs them little.
 """
 
 import argparse
@@ -23,7 +24,9 @@ AGENT_STEPS = 200_000  # timed at a stretch, at least
 
 def cost(agents: int, rooms: int, envs: int, repeats: int) -> float:
     """Nanoseconds per agent-step."""
-    sizes = dict(population=agents, rooms=rooms, side=rooms * 25 + 2 * BORDER, converters=20 * rooms * rooms)
+    sizes = dict(
+        population=agents, rooms=rooms, side=rooms * 25 + 2 * BORDER, converters=20 * rooms * rooms
+    )
     batch = Batch(GAME, envs, overrides=sizes)
     batch["choices"][...] = np.random.default_rng(0).integers(0, NUM_ACTS, batch["choices"].shape)
     steps = max(AGENT_STEPS // (agents * envs), 2)
@@ -38,7 +41,9 @@ def cost(agents: int, rooms: int, envs: int, repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", default="docs/images/arena_scaling.png")
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()

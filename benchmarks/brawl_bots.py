@@ -1,9 +1,10 @@
 """How the bots of brawl fare against each other.
 
-python benchmarks/brawl_bots.py [--matches 400] [--bots based aggressive …] [--seed 1000] [--set knockback=0.12 …]
+python benchmarks/brawl_bots.py [--matches 400] [--bots based aggressive …] [--seed 1000] [--set
+knockback=0.12 …]
 
-Two tables: the share of matches in which the row's bot beats the column's, and that of draws (which are no wins), in
-percent with half the width of a 95% interval.
+Two tables: the share of matches in which the row's bot beats the column's, and that of draws (which
+are no wins), in percent with half the width of a 95% interval.
 """
 
 import argparse
@@ -17,8 +18,15 @@ from ludus.sim import Batch
 BOTS = ["random", *(bot.name for bot in (*TRAINING_BOTS, *HELD_OUT_BOTS))]
 
 
-def play(first: str, second: str, matches: int, overrides: dict[str, float] | None = None, seed: int = 1000) -> np.ndarray:
-    """[matches, (won, drawn, stocks, damage, steps)] of the first bot, over the first match of each env."""
+def play(
+    first: str,
+    second: str,
+    matches: int,
+    overrides: dict[str, float] | None = None,
+    seed: int = 1000,
+) -> np.ndarray:
+    """[matches, (won, drawn, stocks, damage, steps)] of the first bot, over the first match of each
+    env."""
     batch = Batch(load_game("brawl")[0], matches, seed=seed, overrides=overrides)
     batch.set_controller("fighter", first, team=0)
     batch.set_controller("fighter", second, team=1)
@@ -29,7 +37,9 @@ def play(first: str, second: str, matches: int, overrides: dict[str, float] | No
         batch.step()
         ended = going & batch["finished"]
         going &= ~ended
-        for i, name in enumerate(("goal_win", "goal_draw", "goal_stock_difference", "goal_damage_difference")):
+        for i, name in enumerate(
+            ("goal_win", "goal_draw", "goal_stock_difference", "goal_damage_difference")
+        ):
             rows[ended, i] = batch[name][ended, 0]
         rows[ended, 4] = batch["step"][ended]
     return rows
@@ -49,7 +59,9 @@ def table(title: str, bots: list[str], rates: np.ndarray, matches: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--matches", type=int, default=400)
     parser.add_argument("--bots", nargs="*", default=BOTS)
     parser.add_argument("--seed", type=int, default=1000)
@@ -57,9 +69,14 @@ def main() -> None:
     options = parser.parse_args()
     overrides = {name: float(value) for name, value in (pair.split("=") for pair in options.set)}
     bots = options.bots
-    rows = [[play(a, b, options.matches, overrides, options.seed).mean(0) for b in bots] for a in bots]
+    rows = [
+        [play(a, b, options.matches, overrides, options.seed).mean(0) for b in bots] for a in bots
+    ]
     results = np.array(rows)
-    print(f"{options.matches} matches a cell, seed {options.seed}, {results[..., 4].mean():.0f} steps a match {overrides or ''}")
+    print(
+        f"{options.matches} matches a cell, seed {options.seed}, {results[..., 4].mean():.0f} "
+        f"steps a match {overrides or ''}"
+    )
     table("% won", bots, results[..., 0], options.matches)
     table("% drawn", bots, results[..., 1], options.matches)
 

@@ -1,4 +1,5 @@
-"""What fusing kernels brings: rollouts and updates of hide_and_seek:original, all agents learning, without logging.
+"""What fusing kernels brings: rollouts and updates of hide_and_seek:original, all agents learning,
+without logging.
 
 python benchmarks/fused.py [--lstm] [--device cuda] [--envs 16384] [--seconds 4]
 """
@@ -22,7 +23,12 @@ LSTM = {"hidden": (128,), "memory": "lstm", "memory_size": 128, "separate_value"
 def rate(device: str, envs: int, policy: dict, fused: bool, seconds: float) -> float:
     """Agent-steps per second, after two iterations that compile and warm up."""
     config = load_recipe("hide_and_seek:original")
-    config.device, config.envs, config.train.compile, config.league.mix = device, envs, fused, "self"
+    config.device, config.envs, config.train.compile, config.league.mix = (
+        device,
+        envs,
+        fused,
+        "self",
+    )
     config.policy = dataclasses.replace(config.policy, **policy)
     config.learn = dataclasses.replace(config.learn, epochs=4, roles={})
     config = resolve(config)
@@ -42,7 +48,9 @@ def rate(device: str, envs: int, policy: dict, fused: bool, seconds: float) -> f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lstm", action="store_true", help="an LSTM of 128 units instead of 2x256")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--envs", type=int, default=16384)
@@ -51,7 +59,9 @@ def main() -> None:
     torch.manual_seed(0)
     for fused in (False, True):
         found = rate(own.device, own.envs, LSTM if own.lstm else MLP, fused, own.seconds)
-        print(f"{'fused' if fused else 'as torch runs them'}: {found:,.0f} agent-steps/s", flush=True)
+        print(
+            f"{'fused' if fused else 'as torch runs them'}: {found:,.0f} agent-steps/s", flush=True
+        )
 
 
 if __name__ == "__main__":

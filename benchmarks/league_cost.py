@@ -1,4 +1,5 @@
-"""What playing against the past costs: brawl with half of its games against snapshots in 8 slots, beside the same without them.
+"""What playing against the past costs: brawl with half of its games against snapshots in 8 slots,
+beside the same without them.
 
 python benchmarks/league_cost.py [--device cuda] [--envs 4096] [--slots 8] [--seconds 10]
 """
@@ -14,7 +15,8 @@ from ludus.recipes import load_recipe
 
 
 def rates(device: str, envs: int, mix: str, slots: int, seconds: float) -> dict[str, float]:
-    """Both: steps of envs, which tell the cost of an iteration, and steps that were learned from, which are fewer with opponents."""
+    """Both: steps of envs, which tell the cost of an iteration, and steps that were learned from,
+    which are fewer with opponents."""
     config = load_recipe("brawl")
     config.device, config.envs, config.curriculum = device, envs, CurriculumConfig()
     config.league.mix, config.league.slots, config.learn.minibatches = mix, slots, 16
@@ -29,7 +31,9 @@ def rates(device: str, envs: int, mix: str, slots: int, seconds: float) -> dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--envs", type=int, default=4096)
     parser.add_argument("--slots", type=int, default=8)
@@ -38,7 +42,11 @@ def main() -> None:
     alone = rates(own.device, own.envs, "self 100", own.slots, own.seconds)
     league = rates(own.device, own.envs, "self 50, pool 50", own.slots, own.seconds)
     share = {name: league[name] / alone[name] for name in alone}
-    print(json.dumps({"without opponents": alone, "with opponents": league, "share kept": share}, indent=2))
+    print(
+        json.dumps(
+            {"without opponents": alone, "with opponents": league, "share kept": share}, indent=2
+        )
+    )
 
 
 if __name__ == "__main__":

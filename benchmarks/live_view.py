@@ -1,8 +1,9 @@
 """How much does watching a run slow its training?
 
-Trains a recipe in one process and lets `ludus view` play its newest policies in another, for a client that takes every
-frame. Watching is switched on and off every few seconds, so that other work on the machine falls on both alike. Speed is told
-per second, and per second of CPU time the trainer had: the second says what watching costs where cores are not shared.
+Trains a recipe in one process and lets `ludus view` play its newest policies in another, for a
+client that takes every frame. Watching is switched on and off every few seconds, so that other work
+on the machine falls on both alike. Speed is told per second, and per second of CPU time the trainer
+had: the second says what watching costs where cores are not shared.
 
     python benchmarks/live_view.py --seconds 120
 """
@@ -52,17 +53,50 @@ def cpu_seconds(process: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--every", type=float, default=6, help="seconds between switching")
     parser.add_argument("--recipe", default="hide_and_seek")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "runs" / "live"
-        train = [sys.executable, "-m", "ludus", "train", options.recipe, "--run", str(run), "--quiet", "--train.threads", "1",
-                 "--train.total-seconds", str(options.seconds + 600), "--checkpoint.every-seconds", "20", "--train.total-agent-steps", "1000000000000", "--eval.every-agent-steps", "1000000000000"]  # fmt: skip
-        view = [sys.executable, "-m", "ludus", "view", "--root", str(run.parent), "--port", str(PORT), "--headless"]
-        with subprocess.Popen(train, stdout=subprocess.DEVNULL) as trainer, subprocess.Popen(view) as viewer:
+        train = [
+            sys.executable,
+            "-m",
+            "ludus",
+            "train",
+            options.recipe,
+            "--run",
+            str(run),
+            "--quiet",
+            "--train.threads",
+            "1",
+            "--train.total-seconds",
+            str(options.seconds + 600),
+            "--checkpoint.every-seconds",
+            "20",
+            "--train.total-agent-steps",
+            "1000000000000",
+            "--eval.every-agent-steps",
+            "1000000000000",
+        ]
+        view = [
+            sys.executable,
+            "-m",
+            "ludus",
+            "view",
+            "--root",
+            str(run.parent),
+            "--port",
+            str(PORT),
+            "--headless",
+        ]
+        with (
+            subprocess.Popen(train, stdout=subprocess.DEVNULL) as trainer,
+            subprocess.Popen(view) as viewer,
+        ):
             try:
                 print(json.dumps(compare(run, options, trainer.pid, viewer.pid)))
             finally:
@@ -94,7 +128,10 @@ def compare(run: Path, options: argparse.Namespace, trainer: int, viewer: int) -
         viewed[kind] += cpu_seconds(viewer) - viewer_cpu
         seconds[kind] += time.monotonic() - at
         steps[kind] += end[-1]["progress/agent_steps"] - start[-1]["progress/agent_steps"]
-        speeds[kind].append((end[-1]["progress/agent_steps"] - start[-1]["progress/agent_steps"]) / (time.monotonic() - at))
+        speeds[kind].append(
+            (end[-1]["progress/agent_steps"] - start[-1]["progress/agent_steps"])
+            / (time.monotonic() - at)
+        )
         taken += (watcher.frames - frames) * kind
     watching, alone = (statistics.mean(speeds[kind]) for kind in (True, False))
     error = sum(statistics.variance(v) / len(v) for v in speeds.values()) ** 0.5

@@ -1,10 +1,12 @@
-"""Does a long training keep its speed and its memory? Trains for an hour, then compares its beginning with its end.
+"""Does a long training keep its speed and its memory? Trains for an hour, then compares its
+beginning with its end.
 
-python benchmarks/long_run.py [--recipe hide_and_seek] [--minutes 60] [--run runs/long] [-- options of ludus train]
+python benchmarks/long_run.py [--recipe hide_and_seek] [--minutes 60] [--run runs/long] [-- options
+of ludus train]
 
-Speed is also given per second of processor time, which the machine's other programs change less. The beginning is counted from a
-fifth of the run on, when every role learns (in hide_and_seek the hiders start later), so that both ends do the same work. A run
-that is there is only read.
+Speed is also given per second of processor time, which the machine's other programs change less.
+The beginning is counted from a fifth of the run on, when every role learns (in hide_and_seek the
+hiders start later), so that both ends do the same work. A run that is there is only read.
 """
 
 import argparse
@@ -43,15 +45,27 @@ def compare(run: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--recipe", default="hide_and_seek")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--run", type=Path, default=Path("runs/long"))
     parser.add_argument("options", nargs="*", help="options of ludus train, after --")
     own = parser.parse_args()
     if not own.run.exists():
-        command = ["train", own.recipe, "--run", str(own.run), "--train.total-seconds", str(60 * own.minutes)]
-        subprocess.run([sys.executable, "-m", "ludus", *command, "--eval.every-seconds", "600", *own.options], check=True)
+        command = [
+            "train",
+            own.recipe,
+            "--run",
+            str(own.run),
+            "--train.total-seconds",
+            str(60 * own.minutes),
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "ludus", *command, "--eval.every-seconds", "600", *own.options],
+            check=True,
+        )
     print(json.dumps(compare(own.run), indent=1))
 
 

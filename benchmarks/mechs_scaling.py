@@ -1,11 +1,13 @@
 """What an agent-step of mechs costs from 1v1 to 20v20, as a plot.
 
-taskset -c 0 python benchmarks/mechs_scaling.py [--output docs/images/mechs_scaling.png] [--repeats 2]
+taskset -c 0 python benchmarks/mechs_scaling.py [--output docs/images/mechs_scaling.png] [--repeats
+2]
 
-One thread, a world of 100, full observations, about as many mechs in the batch whatever the size of teams. A point is one whole
-match of everybody: 240 decisions from the start. Mechs act at random (teams stay apart) or are objective bots, which fight over
-the zone; the bots' own thinking is included. Only valid agent-steps count: wrecks decide nothing. Times are the processor's,
-not the clock's, and the best of several, so that a busy machine disturbs them little.
+One thread, a world of 100, full observations, about as many mechs in the batch whatever the size of
+teams. A point is one whole match of everybody: 240 decisions from the start. Mechs act at random
+(teams stay apart) or are objective bots, which fight over the zone; the bots' own thinking is
+included. Only valid agent-steps count: wrecks decide nothing. Times are the processor's, not the
+clock's, and the best of several, so that a busy machine disturbs them little.
 """
 
 import argparse
@@ -48,7 +50,9 @@ def reset_cost(repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", default="docs/images/mechs_scaling.png")
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
@@ -60,7 +64,11 @@ def main() -> None:
     for bot, label in BOTS.items():
         line = [cost(per_team, bot, options.repeats) for per_team in PER_TEAM]
         for per_team, microseconds in zip(PER_TEAM, line, strict=True):
-            print(f"{f'{per_team}v{per_team}':>7} {bot:>10} {microseconds:>18.2f} {1e6 / microseconds:>14,.0f}", flush=True)
+            print(
+                f"{f'{per_team}v{per_team}':>7} {bot:>10} {microseconds:>18.2f} "
+                f"{1e6 / microseconds:>14,.0f}",
+                flush=True,
+            )
         axes.plot(PER_TEAM, line, marker="o", label=label)
     print(f"a reset of an env of 10v10 takes {reset_cost(options.repeats):.3f} ms")
     axes.axhline(1e6 / 150_000, color="grey", linestyle=":", label="150,000 agent-steps/s")

@@ -1,9 +1,10 @@
-"""What a trained team of mechs does in a match: how far it stands from the zone, who is alive, and which class does the damage.
+"""What a trained team of mechs does in a match: how far it stands from the zone, who is alive, and
+which class does the damage.
 
 python benchmarks/mechs_watch.py RUN [--matches 64] [--bot objective]
 
-Sampled actions on held-out maps, from the low corner. Prints one line for some seconds of the match, over the matches that still
-last, and at the end the damage that each class did.
+Sampled actions on held-out maps, from the low corner. Prints one line for some seconds of the
+match, over the matches that still last, and at the end the damage that each class did.
 """
 
 import argparse
@@ -26,7 +27,8 @@ SEED = 123
 
 @dataclass
 class Watched:
-    """[envs, agents] of one decision: distance to the middle of the zone, whether alive; [agents] damage done to foes in it."""
+    """[envs, agents] of one decision: distance to the middle of the zone, whether alive; [agents]
+    damage done to foes in it."""
 
     distance: np.ndarray
     alive: np.ndarray
@@ -46,14 +48,17 @@ def watch(batch: Batch, playing: np.ndarray, per_team: int) -> Watched:
 
 def told(seconds: int, now: Watched, playing: int, teams: tuple[slice, slice]) -> str:
     parts = [
-        f"{now.alive[:, team].sum() / playing:.1f} alive, {now.distance[:, team][now.alive[:, team]].mean():.1f} m from the middle"
+        f"{now.alive[:, team].sum() / playing:.1f} alive, "
+        f"{now.distance[:, team][now.alive[:, team]].mean():.1f} m from the middle"
         for team in teams
     ]
     return f"{seconds:>3} s, {playing:>3} matches: learned {parts[0]}; bot {parts[1]}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run")
     parser.add_argument("--matches", type=int, default=64)
     parser.add_argument("--bot", default="objective")
@@ -84,8 +89,14 @@ def main() -> None:
         over |= ended
     kind = batch.numpy("kind").reshape(-1)
     for who, team in zip(("learned", "bot"), teams, strict=True):
-        done = {name: damage[team][kind[team] == i].sum() / own.matches for i, name in enumerate(CLASS_NAMES)}
-        print(f"damage a match, {who}: {', '.join(f'{name} {value:.0f}' for name, value in done.items())}")
+        done = {
+            name: damage[team][kind[team] == i].sum() / own.matches
+            for i, name in enumerate(CLASS_NAMES)
+        }
+        print(
+            f"damage a match, {who}: "
+            f"{', '.join(f'{name} {value:.0f}' for name, value in done.items())}"
+        )
     print(f"won {won} of {own.matches}")
 
 

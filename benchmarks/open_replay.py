@@ -1,6 +1,8 @@
-"""How long a page takes to show a replay of 240 steps of ten against ten mechs: from its address to the first picture.
+"""How long a page takes to show a replay of 240 steps of ten against ten mechs: from its address to
+the first picture.
 
-python benchmarks/open_replay.py [--times 3]     (needs Chromium and ludus[pictures]; rules are compiled beforehand)
+python benchmarks/open_replay.py [--times 3]     (needs Chromium and ludus[pictures]; rules are
+compiled beforehand)
 
 Each time with a viewer and a browser started anew, which have shown nothing yet.
 """
@@ -25,7 +27,9 @@ READY = "Boolean(window.ludusPlayer?.film && ludusPlayer.drawn > 0)"
 def record(run: Path) -> int:
     """A match between teams that move at random. Returns its steps."""
     run.mkdir(parents=True)
-    (run / "config.json").write_text(json.dumps({"values": {"game": "mechs"}, "origins": {}, "versions": {}}))
+    (run / "config.json").write_text(
+        json.dumps({"values": {"game": "mechs"}, "origins": {}, "versions": {}})
+    )
     batch = Batch(load_game("mechs")[0], 1, seed=3)
     batch.set_controller("mech", "random")
     batch.reset()
@@ -35,12 +39,26 @@ def record(run: Path) -> int:
         batch.step()
         recorder.after()
         steps += 1
-    recorder.save(run / "replays" / FILE, 0, {"source": "mechs", "step": 7, "against": "bots", "role": "mech", "label": "best"})
+    recorder.save(
+        run / "replays" / FILE,
+        0,
+        {"source": "mechs", "step": 7, "against": "bots", "role": "mech", "label": "best"},
+    )
     return steps
 
 
 def once(root: Path, port: int) -> float:
-    command = [sys.executable, "-m", "ludus", "view", "--root", str(root), "--port", str(port), "--headless"]
+    command = [
+        sys.executable,
+        "-m",
+        "ludus",
+        "view",
+        "--root",
+        str(root),
+        "--port",
+        str(port),
+        "--headless",
+    ]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         time.sleep(5.0)  # until it listens
@@ -57,13 +75,22 @@ def once(root: Path, port: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--port", type=int, default=8655)
     own = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         steps = record(Path(folder) / "match")
-        print(json.dumps({"steps": steps, "seconds": [once(Path(folder), own.port) for _ in range(own.times)]}))
+        print(
+            json.dumps(
+                {
+                    "steps": steps,
+                    "seconds": [once(Path(folder), own.port) for _ in range(own.times)],
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Seconds from an empty folder, compilation included, until the seeker of hide_and_seek:original catches 85% of the hider
-bot's hiders on terrain it never trained on.
+"""Seconds from an empty folder, compilation included, until the seeker of hide_and_seek:original
+catches 85% of the hider bot's hiders on terrain it never trained on.
 
-python benchmarks/time_to_skill.py --device cuda [--seeds 3] [-- --envs 2048 …]     (after --: options of ludus train)
+python benchmarks/time_to_skill.py --device cuda [--seeds 3] [-- --envs 2048 …]     (after --:
+options of ludus train)
 """
 
 import argparse
@@ -20,17 +21,41 @@ METRIC, SKILL = "eval/bot:hider/catch_rate", 0.85
 def once(device: str, seed: int, limit: float, options: list[str]) -> dict[str, float | None]:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        command = [sys.executable, "-m", "ludus", "train", "hide_and_seek:original", "--device", device, "--seed", str(seed),
-                   "--run", str(run), "--eval.every-seconds", "3", "--eval.against", "bot:hider", "--eval.episodes", "256",
-                   "--train.total-seconds", str(limit), *options]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "ludus",
+            "train",
+            "hide_and_seek:original",
+            "--device",
+            device,
+            "--seed",
+            str(seed),
+            "--run",
+            str(run),
+            "--eval.every-seconds",
+            "3",
+            "--eval.against",
+            "bot:hider",
+            "--eval.episodes",
+            "256",
+            "--train.total-seconds",
+            str(limit),
+            *options,
+        ]
         start = time.perf_counter()
-        process = subprocess.Popen(command, env={**os.environ, "LUDUS_CACHE": f"{folder}/cache"}, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env={**os.environ, "LUDUS_CACHE": f"{folder}/cache"}, stdout=subprocess.DEVNULL
+        )
         try:
             while process.poll() is None:
                 time.sleep(0.2)
                 for line in reversed(lines(run / "metrics.jsonl")):
                     if line.get(METRIC, 0.0) >= SKILL:
-                        return {"seconds": time.perf_counter() - start, "agent_steps": line["progress/agent_steps"]}
+                        return {
+                            "seconds": time.perf_counter() - start,
+                            "agent_steps": line["progress/agent_steps"],
+                        }
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
@@ -45,14 +70,20 @@ def lines(path: Path) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a run is given up")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, help="seconds after which a run is given up"
+    )
     parser.add_argument("options", nargs="*", help="options of ludus train, after --")
     own = parser.parse_args()
     for seed in range(own.seeds):
-        print(json.dumps({"seed": seed, **once(own.device, seed, own.limit, own.options)}), flush=True)
+        print(
+            json.dumps({"seed": seed, **once(own.device, seed, own.limit, own.options)}), flush=True
+        )
 
 
 if __name__ == "__main__":

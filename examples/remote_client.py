@@ -1,8 +1,10 @@
-"""A game in a program of its own, trained over WebSocket: `ludus train remote:8770` prints an address, and then
+"""A game in a program of its own, trained over WebSocket: `ludus train remote:8770` prints an
+address, and then
 
     python examples/remote_client.py 'ws://localhost:8770/?token=…'
 
-plays at that address: a target is somewhere on a line, and the agent moves left or right until it stands on it.
+plays at that address: a target is somewhere on a line, and the agent moves left or right until it
+stands on it.
 """
 
 from __future__ import annotations
@@ -42,9 +44,13 @@ class Line:
 
 
 HELLO = {
-    "type": "hello", "protocol": 1, "game": "line", "envs": ENVS, "observation": ["agent", "target"],
+    "type": "hello",
+    "protocol": 1,
+    "game": "line",
+    "envs": ENVS,
+    "observation": ["agent", "target"],
     "action": {"choices": {"move": ["left", "stay", "right"]}},
-}  # fmt: skip
+}
 
 
 def answer(message: dict[str, Any], envs: list[Line]) -> dict[str, Any]:
@@ -53,7 +59,9 @@ def answer(message: dict[str, Any], envs: list[Line]) -> dict[str, Any]:
     for i, env in enumerate(envs):
         if message["reset"][i]:
             first = env.reset(message["seed"][i])
-            results.append({"observation": first, "reward": 0.0, "terminated": False, "truncated": False})
+            results.append(
+                {"observation": first, "reward": 0.0, "terminated": False, "truncated": False}
+            )
         else:
             results.append(env.step(message["choices"][i][0][0]))
     columns = {name: [[result[name]] for result in results] for name in results[0]}
@@ -79,5 +87,8 @@ def main(address: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python examples/remote_client.py 'ws://localhost:8770/?token=…'   (as ludus train printed it)")
+        sys.exit(
+            "usage: python examples/remote_client.py 'ws://localhost:8770/?token=…'   (as ludus "
+            "train printed it)"
+        )
     print(main(sys.argv[1]))

@@ -1,10 +1,12 @@
-"""Several policies in one PettingZoo env, in the manner of RLlib: a mapping from agents to policies, and `train()` that
-samples whole episodes, updates each policy from its own agents' steps and returns a dict of results.
+"""Several policies in one PettingZoo env, in the manner of RLlib: a mapping from agents to
+policies, and `train()` that samples whole episodes, updates each policy from its own agents' steps
+and returns a dict of results.
 
     python examples/rllib_style.py --iterations 60
 
-Chasers and runners of `pursuit` each have a policy. The update is REINFORCE with a learned baseline: enough to see that
-observations, dict actions, rewards and the deaths of agents arrive where they belong.
+Chasers and runners of `pursuit` each have a policy. The update is REINFORCE with a learned
+baseline: enough to see that observations, dict actions, rewards and the deaths of agents arrive
+where they belong.
 """
 
 from __future__ import annotations
@@ -24,28 +26,39 @@ GAMMA, LEARNING_RATE, SPREAD = 0.98, 3e-3, 0.5
 
 
 class SharedPolicy:
-    """One network for all agents that are mapped to it: a number in [-1, 1] for each continuous entry, a chance for each key."""
+    """One network for all agents that are mapped to it: a number in [-1, 1] for each continuous
+    entry, a chance for each key."""
 
     def __init__(self, entries: int, continuous: int, keys: int) -> None:
         self.continuous = continuous
-        self.actor = nn.Sequential(nn.Linear(entries, 32), nn.Tanh(), nn.Linear(32, continuous + keys))
+        self.actor = nn.Sequential(
+            nn.Linear(entries, 32), nn.Tanh(), nn.Linear(32, continuous + keys)
+        )
         self.critic = nn.Sequential(nn.Linear(entries, 32), nn.Tanh(), nn.Linear(32, 1))
-        self.optimizer = torch.optim.Adam([*self.actor.parameters(), *self.critic.parameters()], lr=LEARNING_RATE)
+        self.optimizer = torch.optim.Adam(
+            [*self.actor.parameters(), *self.critic.parameters()], lr=LEARNING_RATE
+        )
 
     def distributions(self, observation: torch.Tensor) -> tuple[Normal, Bernoulli]:
         out = self.actor(observation)
-        return Normal(torch.tanh(out[..., : self.continuous]), SPREAD), Bernoulli(logits=out[..., self.continuous :])
+        return Normal(torch.tanh(out[..., : self.continuous]), SPREAD), Bernoulli(
+            logits=out[..., self.continuous :]
+        )
 
     @torch.no_grad()
     def act(self, observation: np.ndarray) -> dict[str, np.ndarray]:
         move, keys = (d.sample().numpy() for d in self.distributions(torch.from_numpy(observation)))
         return {"continuous": move.clip(-1, 1).astype(np.float32), "binary": keys.astype(np.int8)}
 
-    def learn(self, observations: np.ndarray, actions: list[dict[str, np.ndarray]], returns: np.ndarray) -> None:
+    def learn(
+        self, observations: np.ndarray, actions: list[dict[str, np.ndarray]], returns: np.ndarray
+    ) -> None:
         seen, target = torch.from_numpy(observations), torch.from_numpy(returns)
         move, keys = self.distributions(seen)
         log_prob = move.log_prob(torch.tensor(np.array([a["continuous"] for a in actions]))).sum(-1)
-        log_prob = log_prob + keys.log_prob(torch.tensor(np.array([a["binary"] for a in actions]), dtype=torch.float32)).sum(-1)
+        log_prob = log_prob + keys.log_prob(
+            torch.tensor(np.array([a["binary"] for a in actions]), dtype=torch.float32)
+        ).sum(-1)
         value = self.critic(seen).squeeze(-1)
         advantage = target - value.detach()
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
@@ -55,14 +68,25 @@ class SharedPolicy:
 
 
 class Algorithm:
-    def __init__(self, game: str, policy_of: Callable[[str], str], episodes: int = 8, seed: int = 0, **values: float) -> None:
+    def __init__(
+        self,
+        game: str,
+        policy_of: Callable[[str], str],
+        episodes: int = 8,
+        seed: int = 0,
+        **values: float,
+    ) -> None:
         torch.manual_seed(seed)
         torch.set_num_threads(1)
         self.env, self.policy_of, self.episodes = make(game, **values), policy_of, episodes
         self.policies: dict[str, SharedPolicy] = {}
         for agent in self.env.possible_agents:
             action = self.env.action_space(agent)
-            sizes = (self.env.observation_space(agent).shape[0], action["continuous"].shape[0], action["binary"].n)
+            sizes = (
+                self.env.observation_space(agent).shape[0],
+                action["continuous"].shape[0],
+                action["binary"].n,
+            )
             self.policies.setdefault(policy_of(agent), SharedPolicy(*sizes))
         self.env.reset(seed=seed)
 
@@ -80,18 +104,29 @@ class Algorithm:
                 totals[self.policy_of(agent)].append(sum(rewards))
         for name, parts in steps.items():
             seen, acted, returns = zip(*parts, strict=True)
-            self.policies[name].learn(np.concatenate(seen), [a for part in acted for a in part], np.concatenate(returns))
-        return {f"{name}/episode_return_mean": float(np.mean(values)) for name, values in totals.items()}
+            self.policies[name].learn(
+                np.concatenate(seen), [a for part in acted for a in part], np.concatenate(returns)
+            )
+        return {
+            f"{name}/episode_return_mean": float(np.mean(values)) for name, values in totals.items()
+        }
 
     def episode(self) -> dict[str, tuple[list, list, list]]:
         """Observations, actions and rewards of every agent, for as long as it lived."""
         observations, _ = self.env.reset()
-        trail: dict[str, tuple[list, list, list]] = {agent: ([], [], []) for agent in self.env.agents}
+        trail: dict[str, tuple[list, list, list]] = {
+            agent: ([], [], []) for agent in self.env.agents
+        }
         while self.env.agents:
-            actions = {agent: self.policies[self.policy_of(agent)].act(observations[agent]) for agent in self.env.agents}
+            actions = {
+                agent: self.policies[self.policy_of(agent)].act(observations[agent])
+                for agent in self.env.agents
+            }
             shown, rewards, _, _, _ = self.env.step(actions)
             for agent, action in actions.items():
-                for kept, new in zip(trail[agent], (observations[agent], action, rewards[agent]), strict=True):
+                for kept, new in zip(
+                    trail[agent], (observations[agent], action, rewards[agent]), strict=True
+                ):
                     kept.append(new)
             observations = shown
         return trail
@@ -103,11 +138,17 @@ def main(iterations: int, **settings: float) -> list[dict[str, float]]:
     for i in range(iterations):
         results.append(algorithm.train())
         if i % 5 == 0:
-            print(i, "  ".join(f"{name} {value:.2f}" for name, value in results[-1].items()), flush=True)
+            print(
+                i,
+                "  ".join(f"{name} {value:.2f}" for name, value in results[-1].items()),
+                flush=True,
+            )
     return results
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--iterations", type=int, default=60)
     main(parser.parse_args().iterations)

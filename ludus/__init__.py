@@ -10,8 +10,9 @@ import os
 from ludus.errors import LudusError
 
 if "OMP_WAIT_POLICY" not in os.environ:
-    # Threads of torch that wait for each other give up their cores soon. By default they spin on, and where another program has a
-    # core, small operations take ten times as long (docs/benchmarks.md). Read when torch is first imported.
+    # Threads of torch that wait for each other give up their cores soon. By default they spin on,
+    # and where another program has a core, small operations take ten times as long
+    # (docs/benchmarks.md). Read when torch is first imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = "0.1.0"

@@ -25,20 +25,28 @@ class Agent:
         policy.eval()
 
     def act(
-        self, observation: Any, state: np.ndarray | None = None, *, mask: np.ndarray | None = None, greedy: bool = False
+        self,
+        observation: Any,
+        state: np.ndarray | None = None,
+        *,
+        mask: np.ndarray | None = None,
+        greedy: bool = False,
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Actions by kind, and the state for the next call (None: a new episode).
 
-        The observation is an array [entries] or, for many agents at once, [rows, entries]. Where the game also shows pictures
-        or tokens it is a dict, as `ludus.envs` gives it: `numbers`, and the rest by name, each [height, width] or [rows, …].
-        Only the newest picture: earlier frames, and what a strategy encoder looks back at, are part of the state [rows, …].
+        The observation is an array [entries] or, for many agents at once, [rows, entries]. Where
+        the game also shows pictures or tokens it is a dict, as `ludus.envs` gives it: `numbers`,
+        and the rest by name, each [height, width] or [rows, …]. Only the newest picture: earlier
+        frames, and what a strategy encoder looks back at, are part of the state [rows, …].
         """
         import torch
 
         from ludus.policies.encoders import Frames
         from ludus.policies.strategy import HISTORY
 
-        given: Mapping[str, Any] = observation if isinstance(observation, Mapping) else {NUMBERS: observation}
+        given: Mapping[str, Any] = (
+            observation if isinstance(observation, Mapping) else {NUMBERS: observation}
+        )
         single = np.ndim(given.get(NUMBERS, ())) == 1
         parts = self._checked(given, single)
         numbers = torch.as_tensor(parts[NUMBERS], dtype=torch.float32)
@@ -50,10 +58,20 @@ class Agent:
             if HISTORY in self.policy.seen:
                 newest[HISTORY] = self.policy.remembered(numbers)
             seen = frames.push(newest, torch.full((rows,), state is None))
-            allowed = torch.as_tensor(np.atleast_2d(mask), dtype=torch.bool).unsqueeze(0) if mask is not None else None
-            output = self.policy(numbers.unsqueeze(0), memory, torch.zeros(1, rows, dtype=torch.bool), allowed, seen)
+            allowed = (
+                torch.as_tensor(np.atleast_2d(mask), dtype=torch.bool).unsqueeze(0)
+                if mask is not None
+                else None
+            )
+            output = self.policy(
+                numbers.unsqueeze(0), memory, torch.zeros(1, rows, dtype=torch.bool), allowed, seen
+            )
             chosen = output.distribution.greedy() if greedy else output.distribution.sample()
-        actions = {"continuous": chosen.continuous[0], "binary": chosen.binary[0], "choices": chosen.choices[0]}
+        actions = {
+            "continuous": chosen.continuous[0],
+            "binary": chosen.binary[0],
+            "choices": chosen.choices[0],
+        }
         kept = [frames.kept[name].flatten(1).float() for name in self._longer()]
         out = {name: (x[0] if single else x).numpy() for name, x in actions.items() if x.shape[-1]}
         return out, torch.cat([output.state, *kept], 1).numpy()
@@ -71,7 +89,8 @@ class Agent:
         sizes = [self.policy.state_size, *(frames.kept[name][0].numel() for name in self._longer())]
         if np.shape(state) != (rows, sum(sizes)):
             raise LudusError(
-                f"the state has the shape {list(np.shape(state))}, {rows} rows of {self.role} need {[rows, sum(sizes)]}: "
+                f"the state has the shape {list(np.shape(state))}, {rows} rows of {self.role} need "
+                f"{[rows, sum(sizes)]}: "
                 f"hand back what act returned, and None at the start of an episode"
             )
         memory, *kept = torch.tensor(state, dtype=torch.float32).split(sizes, 1)
@@ -84,14 +103,27 @@ class Agent:
         from ludus.policies.strategy import HISTORY
 
         shapes: dict[str, tuple[int, ...]] = {NUMBERS: (self.policy.entries,)}
-        shapes |= {name: (part.height, part.width) for name, part in self.policy.seen.items() if name != HISTORY}
+        shapes |= {
+            name: (part.height, part.width)
+            for name, part in self.policy.seen.items()
+            if name != HISTORY
+        }
         missing = [name for name in shapes if name not in given]
         if missing:
-            raise LudusError(f"the observation of {self.role} must have {', '.join(shapes)}: {', '.join(missing)} is missing")
-        parts = {name: np.asarray(given[name])[None] if single else np.asarray(given[name]) for name in shapes}
+            raise LudusError(
+                f"the observation of {self.role} must have {', '.join(shapes)}: "
+                f"{', '.join(missing)} is missing"
+            )
+        parts = {
+            name: np.asarray(given[name])[None] if single else np.asarray(given[name])
+            for name in shapes
+        }
         rows = len(parts[NUMBERS])
         for name, shape in shapes.items():
             if parts[name].shape != (rows, *shape):
                 got, want = list(parts[name].shape[single:]), [*([] if single else [rows]), *shape]
-                raise LudusError(f"'{name}' in the observation of {self.role} has the shape {got}, its policy needs {want}")
+                raise LudusError(
+                    f"'{name}' in the observation of {self.role} has the shape {got}, its policy "
+                    f"needs {want}"
+                )
         return parts

@@ -24,7 +24,7 @@ from ludus.config import (
     refuse_unused,
     set_value,
     unflatten,
-)  # fmt: skip
+)
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.training.budget import BUDGETS
@@ -35,18 +35,28 @@ if TYPE_CHECKING:
     from ludus.training.run import Run
 
 
-def train(recipe: Any, *, run: str | Path | None = None, preset: str | None = None, quiet: bool = False, **changes: Any) -> Run:
-    """Trains a recipe and returns its run: a name, a Config (or a function that returns one), or an env of another library (the
-    env, a class or a function that makes one).
+def train(
+    recipe: Any,
+    *,
+    run: str | Path | None = None,
+    preset: str | None = None,
+    quiet: bool = False,
+    **changes: Any,
+) -> Run:
+    """Trains a recipe and returns its run: a name, a Config (or a function that returns one), or an
+    env of another library (the env, a class or a function that makes one).
 
-    `changes` are config values by their last name where that is unique (`total_agent_steps=5_000_000`, `seed=3`), or by
-    their dotted name in a dict: `train("pursuit", **{"learn.gamma": 0.995})`.
+    `changes` are config values by their last name where that is unique
+    (`total_agent_steps=5_000_000`, `seed=3`), or by their dotted name in a dict: `train("pursuit",
+    **{"learn.gamma": 0.995})`.
     """
     from ludus.recipes import recipe_of
 
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
-    config.algorithm = changes.get("algorithm", config.algorithm)  # first: it says what the other names mean
+    config.algorithm = changes.get(
+        "algorithm", config.algorithm
+    )  # first: it says what the other names mean
     if preset:
         refuse_preset(config, preset)
         apply_preset(config, preset)
@@ -58,7 +68,8 @@ def train(recipe: Any, *, run: str | Path | None = None, preset: str | None = No
 
 
 def _full_name(config: Config, name: str) -> str:
-    """The dotted name that a last name means; of the algorithms' settings, only those of the one in use are meant."""
+    """The dotted name that a last name means; of the algorithms' settings, only those of the one in
+    use are meant."""
     if "." in name:
         return name
     unused = "rainbow." if config.algorithm == "ppo" else "learn."
@@ -72,9 +83,14 @@ def _full_name(config: Config, name: str) -> str:
 
 @disk_in_one_sentence()
 def start(
-    config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
-    init_from: str | None = None, init_modules: tuple[str, ...] = (),
-) -> Run:  # fmt: skip
+    config: Config,
+    sources: Mapping[str, str],
+    path: str | Path | None,
+    *,
+    quiet: bool = False,
+    init_from: str | None = None,
+    init_modules: tuple[str, ...] = (),
+) -> Run:
     """Creates a run and trains it."""
     from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
@@ -94,7 +110,9 @@ def start(
             manifest = checkpoint.read_manifest(origin, step)
             tensors = checkpoint.read(origin, step, manifest, "policy.safetensors")
             where = f"{source}@{step}"
-            loaded = weights.load_policies(trainer.algorithm, trainer.batch.layout, tensors, manifest, where, init_modules)
+            loaded = weights.load_policies(
+                trainer.algorithm, trainer.batch.layout, tensors, manifest, where, init_modules
+            )
             weights.refuse_other_meaning(origin.settings().policy, config.policy, loaded, where)
 
     with Dashboard(config, quiet) as dashboard:
@@ -104,8 +122,8 @@ def start(
 
 
 def finish(trainer: Any) -> None:
-    """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever happens on the way. The first error
-    is the one that is told."""
+    """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever
+    happens on the way. The first error is the one that is told."""
     from ludus.training.run import ON_REQUEST
     from ludus.training.sinks import open_sinks
 
@@ -115,13 +133,17 @@ def finish(trainer: Any) -> None:
         trainer.train()
     except KeyboardInterrupt:  # at once: no report either
         with contextlib.suppress(OSError):
-            trainer.run.note_end("stopped", "interrupted: what came after the last checkpoint is lost")
+            trainer.run.note_end(
+                "stopped", "interrupted: what came after the last checkpoint is lost"
+            )
             trainer.run.close()
         raise
     except BaseException as error:
         for_doctor = isinstance(error, LudusError) and trainer.doctor.acts_on is not None
         with contextlib.suppress(OSError, LudusError):
-            trainer.run.note_end("stopped" if for_doctor else "crashed", str(error) or type(error).__name__)
+            trainer.run.note_end(
+                "stopped" if for_doctor else "crashed", str(error) or type(error).__name__
+            )
             _conclude(trainer)
         if not for_doctor:
             raise
@@ -155,22 +177,39 @@ def _after_doctor(trainer: Any, quiet: bool) -> Run:
         return run
     chosen = rollback.plan(run, finding, trainer.config)
     if chosen is None:
-        print(f"ludus: {finding.check}: no change is suggested that could be tried, so training stops here", file=sys.stderr)
+        print(
+            f"ludus: {finding.check}: no change is suggested that could be tried, so training "
+            "stops here",
+            file=sys.stderr,
+        )
         return run
     reference = f"{run.path}@{chosen.step}"
-    print(f"ludus: {finding.cause}: going on from {reference} with {chosen.changes} in {chosen.path}", file=sys.stderr)
+    print(
+        f"ludus: {finding.cause}: going on from {reference} with {chosen.changes} in {chosen.path}",
+        file=sys.stderr,
+    )
     config = forkable(reference)
     rollback.apply(config, chosen)
     sources = dict.fromkeys(chosen.changes, "doctor")
     sources = {**run.stored()["origins"], **sources}
-    return fork(reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share)
+    return fork(
+        reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share
+    )
 
 
 @disk_in_one_sentence()
-def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust: bool = False, **budgets: Any) -> Run:
-    """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where they stood. `env`: what a run
-    was trained on that a program handed over and no other process finds by itself. `trust`: load the game of a run that was not
-    made here, although that executes its code."""
+def resume(
+    reference: str | Path,
+    *,
+    quiet: bool = False,
+    env: Any = None,
+    trust: bool = False,
+    **budgets: Any,
+) -> Run:
+    """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where
+    they stood. `env`: what a run was trained on that a program handed over and no other process
+    finds by itself. `trust`: load the game of a run that was not made here, although that executes
+    its code."""
     from ludus.training import budget, checkpoint
     from ludus.training.dashboard import Dashboard
     from ludus.training.loop import Trainer
@@ -190,7 +229,8 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust
         full = _full_name(config, name)
         if full not in BUDGETS:
             raise LudusError(
-                f"resume may change only {' and '.join(BUDGETS)}, not {full}: `ludus fork {folder} --{full} …` makes a new run"
+                f"resume may change only {' and '.join(BUDGETS)}, not {full}: `ludus fork {folder} "
+                f"--{full} …` makes a new run"
             )
         set_value(config, full, value)
         data["origins"][full] = "command line"
@@ -205,7 +245,8 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust
             return run
         run.close()
         raise LudusError(
-            f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, {progress['seconds']:.0f} s): "
+            f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, "
+            f"{progress['seconds']:.0f} s): "
             f"raise it with --train.total-agent-steps or --train.total-seconds"
         )
     with Dashboard(config, quiet) as dashboard:
@@ -218,7 +259,11 @@ def resume(reference: str | Path, *, quiet: bool = False, env: Any = None, trust
         trainer.cut_back(step)
         _say_what_changed(checkpoint.read_manifest(run, step))
         _say_if_nothing_is_learned(trainer, folder)
-        run.write_config(config, data["origins"], {k: v for k, v in data.items() if k not in ("values", "origins", "versions")})
+        run.write_config(
+            config,
+            data["origins"],
+            {k: v for k, v in data.items() if k not in ("values", "origins", "versions")},
+        )
         finish(trainer)
     return _after_doctor(trainer, quiet)
 
@@ -236,9 +281,16 @@ def _say_what_changed(manifest: Mapping[str, Any]) -> None:
     from ludus.training.run import versions
 
     now = versions()
-    changed = [f"{name} {old} → {now.get(name)}" for name, old in manifest["versions"].items() if now.get(name) != old]
+    changed = [
+        f"{name} {old} → {now.get(name)}"
+        for name, old in manifest["versions"].items()
+        if now.get(name) != old
+    ]
     if changed:
-        print(f"ludus: going on with other versions ({', '.join(changed)}): not bit for bit", file=sys.stderr)
+        print(
+            f"ludus: going on with other versions ({', '.join(changed)}): not bit for bit",
+            file=sys.stderr,
+        )
 
 
 def _say_if_nothing_is_learned(trainer: Trainer, folder: Path) -> None:
@@ -248,7 +300,8 @@ def _say_if_nothing_is_learned(trainer: Trainer, folder: Path) -> None:
     if all(parse(rate)(share) == 0 and parse(rate)(1.0) == 0 for rate in rates.values()):
         key = next(iter(rates))
         print(
-            f"ludus: the learning rate ended at 0 ({key}={rates[key]}): this run plays on and learns nothing more; to train on: "
+            f"ludus: the learning rate ended at 0 ({key}={rates[key]}): this run plays on and "
+            "learns nothing more; to train on: "
             f'ludus fork {folder} --{key.replace("_", "-")} "3e-4 -> 0"',
             file=sys.stderr,
         )
@@ -265,7 +318,8 @@ def _drop_newer(run: Run, step: int) -> None:
 
 
 def remove_unfinished(run: Run) -> None:
-    """What was being written when the process died: folders of checkpoints, and files under the name they have until then."""
+    """What was being written when the process died: folders of checkpoints, and files under the
+    name they have until then."""
     from ludus.training.run import remove
 
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
@@ -275,7 +329,8 @@ def remove_unfinished(run: Run) -> None:
 
 
 def forkable(reference: str | Path, *, trust: bool = False) -> Config:
-    """The config of a run as a starting point for another: what was derived for it is derived anew. `trust`: as in `resume`."""
+    """The config of a run as a starting point for another: what was derived for it is derived anew.
+    `trust`: as in `resume`."""
     from ludus.training.run import Run, split_reference
 
     run = Run(split_reference(str(reference))[0])
@@ -283,16 +338,24 @@ def forkable(reference: str | Path, *, trust: bool = False) -> Config:
         believe(run.path)
     run.config()  # refuses somebody's code
     data = run.stored()
-    return unflatten({n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()})
+    return unflatten(
+        {n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()}
+    )
 
 
 @disk_in_one_sentence()
 def fork(
-    reference: str | Path, config: Config, sources: Mapping[str, str], path: str | Path | None, *, quiet: bool = False,
+    reference: str | Path,
+    config: Config,
+    sources: Mapping[str, str],
+    path: str | Path | None,
+    *,
+    quiet: bool = False,
     schedules_at: float = 0.0,
-) -> Run:  # fmt: skip
-    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes, a budget of its own, and
-    schedules from their start (or from `schedules_at`, a share from 0 to 1)."""
+) -> Run:
+    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes,
+    a budget of its own, and schedules from their start (or from `schedules_at`, a share from 0 to
+    1)."""
     from ludus.training import checkpoint, weights
     from ludus.training.dashboard import Dashboard
     from ludus.training.run import Run, default_name, split_reference
@@ -307,21 +370,30 @@ def fork(
 
     def begin(trainer: Trainer) -> None:
         loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, origin, step)
-        weights.refuse_other_meaning(origin.settings().policy, config.policy, loaded, f"{source}@{step}")
+        weights.refuse_other_meaning(
+            origin.settings().policy, config.policy, loaded, f"{source}@{step}"
+        )
 
     with Dashboard(config, quiet) as dashboard:
         trainer = create(
-            folder, config, sources, extra={"forked_from": f"{source}@{step}"}, begin=begin, display=dashboard,
+            folder,
+            config,
+            sources,
+            extra={"forked_from": f"{source}@{step}"},
+            begin=begin,
+            display=dashboard,
             schedules_at=schedules_at,
-        )  # fmt: skip
+        )
         finish(trainer)
     return _after_doctor(trainer, quiet)
 
 
 def load(reference: str | Path, role: str | None = None, *, trust: bool = False) -> Agent:
-    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act. `trust`: as in `resume`.
+    """The trained agent of a run (RUN, RUN@STEP, RUN@best): policy and normaliser, ready to act.
+    `trust`: as in `resume`.
 
-    Of a run in an env of another library, it takes that env's observations and returns that env's actions (no env is made).
+    Of a run in an env of another library, it takes that env's observations and returns that env's
+    actions (no env is made).
     """
     from ludus.training.load import external_layout, load_policies
     from ludus.training.run import split_reference
@@ -355,13 +427,16 @@ def evaluate(
     env: Any = None,
     trust: bool = False,
 ) -> dict[str, Any]:
-    """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the JSON of `ludus eval`.
+    """How a trained run plays on held-out seeds (`on`: in another game of the same layout): the
+    JSON of `ludus eval`.
 
-    `against`: self, bot:NAME, bots, snapshot:STEP, snapshots (an even sample of the pool), RUN[@step], or several of these.
-    With several opponents metrics are named OPPONENT/METRIC, and those of bots, snapshots and older_snapshots (the older half
-    of the pool) also count together. Where nobody opposes, a bot plays the same worlds in the policy's place: with `self` and
-    bots, self/GOAL_better_than/BOT is the share of episodes in which the policy did better.
-    `silence`: everything is played once more in the same worlds by policies that hear no messages (opponents still hear theirs):
+    `against`: self, bot:NAME, bots, snapshot:STEP, snapshots (an even sample of the pool),
+    RUN[@step], or several of these. With several opponents metrics are named OPPONENT/METRIC, and
+    those of bots, snapshots and older_snapshots (the older half of the pool) also count together.
+    Where nobody opposes, a bot plays the same worlds in the policy's place: with `self` and bots,
+    self/GOAL_better_than/BOT is the share of episodes in which the policy did better. `silence`:
+    everything is played once more in the same worlds by policies that hear no messages (opponents
+    still hear theirs):
     silenced/METRIC, and heard_minus_silenced/METRIC for what messages are worth.
     `env`: as in `resume`. `trust`: as in `resume`; opponents that are runs are trusted too.
     """
@@ -391,7 +466,9 @@ def evaluate(
         raise LudusError(f"{episodes} episodes measure nothing: use at least 1")
     if on is not None:
         config = replace(config, game=on, game_values={})
-    chosen = config.eval.seed + 1 if seed is None else seed  # not the seed that chose the best checkpoint
+    chosen = (
+        config.eval.seed + 1 if seed is None else seed
+    )  # not the seed that chose the best checkpoint
     first = make_batch(config, 1, 0)
     if on is not None:
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
@@ -403,13 +480,20 @@ def evaluate(
         values: dict[str, np.ndarray] = {}
         for rival in rivals:
             found = measure(
-                lambda n: make_batch(config, n, chosen, held_out=True), playing, rival.name, episodes, chosen, greedy,
+                lambda n: make_batch(config, n, chosen, held_out=True),
+                playing,
+                rival.name,
+                episodes,
+                chosen,
+                greedy,
                 rivals=rival.policies,
-            )  # fmt: skip
+            )
             values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
         values |= together(values, {rival.name: rival.groups for rival in rivals})
         if not sides(first.layout):
-            values |= better_than(first.game, values, [rival.name for rival in rivals if rival.name != "self"])
+            values |= better_than(
+                first.game, values, [rival.name for rival in rivals if rival.name != "self"]
+            )
         return values
 
     values = measured(policies)
@@ -418,8 +502,14 @@ def evaluate(
     metrics = intervals(values, first.game.goal_metrics)
     if quiet:
         without = measured(quiet)
-        metrics |= {f"silenced/{name}": value for name, value in intervals(without, first.game.goal_metrics).items()}
-        metrics |= {f"heard_minus_silenced/{name}": difference(v, without[name]) for name, v in values.items()}
+        metrics |= {
+            f"silenced/{name}": value
+            for name, value in intervals(without, first.game.goal_metrics).items()
+        }
+        metrics |= {
+            f"heard_minus_silenced/{name}": difference(v, without[name])
+            for name, v in values.items()
+        }
     return {
         "run": str(folder),
         "step": layout["step"],

@@ -1,4 +1,5 @@
-"""The command line: finds the command, turns errors into one sentence. Commands are imported only when they run."""
+"""The command line: finds the command, turns errors into one sentence. Commands are imported only
+when they run."""
 
 from __future__ import annotations
 
@@ -19,15 +20,33 @@ COMMANDS = {
     "eval": ("ludus.commands.eval", "how well a run plays, with intervals"),
     "view": ("ludus.commands.view", "runs, replays and games in the browser"),
     "play": ("ludus.commands.play", "play against a run, or bots, in the browser"),
-    "league": ("ludus.commands.league", "who is how strong in a run: ratings, payoff matrix, forgetting, exploitability"),
-    "export": ("ludus.commands.export", "a trained policy as an ONNX file, for an engine without Python"),
+    "league": (
+        "ludus.commands.league",
+        "who is how strong in a run: ratings, payoff matrix, forgetting, exploitability",
+    ),
+    "export": (
+        "ludus.commands.export",
+        "a trained policy as an ONNX file, for an engine without Python",
+    ),
     "recipes": ("ludus.commands.recipes", "what recipes there are"),
     "games": ("ludus.commands.games", "what games there are; one in detail"),
-    "games diff": ("ludus.commands.games_diff", "how two games, presets or runs differ, in plain words"),
-    "bench train": ("ludus.commands.bench_train", "how fast a recipe trains, beside a bare torch loop and other libraries"),
+    "games diff": (
+        "ludus.commands.games_diff",
+        "how two games, presets or runs differ, in plain words",
+    ),
+    "bench train": (
+        "ludus.commands.bench_train",
+        "how fast a recipe trains, beside a bare torch loop and other libraries",
+    ),
     "bench env": ("ludus.commands.bench_env", "how fast a game simulates"),
-    "doctor check": ("ludus.commands.doctor_check", "can this recipe work? audits its reward and tries it out"),
-    "doctor run": ("ludus.commands.doctor_run", "is this run healthy? reads our logs and other libraries'"),
+    "doctor check": (
+        "ludus.commands.doctor_check",
+        "can this recipe work? audits its reward and tries it out",
+    ),
+    "doctor run": (
+        "ludus.commands.doctor_run",
+        "is this run healthy? reads our logs and other libraries'",
+    ),
     "doctor compare": (
         "ludus.commands.doctor_compare",
         "what differs between two runs, where their curves part, what is suspect",
@@ -40,7 +59,10 @@ COMMANDS = {
         "ludus.commands.doctor_selftest",
         "is the learning code sound? known answers, part by part, in about a minute",
     ),
-    "doctor reference": ("ludus.commands.doctor_reference", "a recipe's usual course, from finished runs"),
+    "doctor reference": (
+        "ludus.commands.doctor_reference",
+        "a recipe's usual course, from finished runs",
+    ),
     "completion": ("ludus.commands.completion", "completion for bash or zsh"),
 }
 
@@ -52,8 +74,9 @@ Ludus trains agents to play games against each other, fast, and says why when th
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Exits with 0; 1: it ran and the answer is no; 2: impossible, with one sentence about why; 3: a training was asked to stop
-    and can be resumed; 128 + N: ended at once by signal N (130: Ctrl-C, 143: SIGTERM)."""
+    """Exits with 0; 1: it ran and the answer is no; 2: impossible, with one sentence about why; 3:
+    a training was asked to stop and can be resumed; 128 + N: ended at once by signal N (130:
+    Ctrl-C, 143: SIGTERM)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         with ending_on_signals(), disk_in_one_sentence():
@@ -63,7 +86,11 @@ def main(argv: list[str] | None = None) -> None:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        status = _say(f"out of memory{free_text()}: lower --envs, or what is kept (learn.rollout, rainbow.replay)", 2)
+        status = _say(
+            f"out of memory{free_text()}: lower --envs, or what is kept (learn.rollout, "
+            "rainbow.replay)",
+            2,
+        )
     except KeyboardInterrupt as ended:
         number = ended.args[0] if ended.args else signal.SIGINT
         status = _say("interrupted", 128 + int(number))
@@ -81,7 +108,8 @@ def _say(text: str, status: int) -> int:
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """SIGTERM and a terminal that goes away end a command as Ctrl-C does, so that it can clean up. What is ignored stays so."""
+    """SIGTERM and a terminal that goes away end a command as Ctrl-C does, so that it can clean up.
+    What is ignored stays so."""
 
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt(number)
@@ -102,7 +130,9 @@ def ending_on_signals() -> Iterator[None]:
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         width = max(map(len, COMMANDS))
-        print(HELP + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
+        print(
+            HELP + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+        )
         return 0
     if arguments[0] == "--version":
         from ludus import __version__
@@ -116,5 +146,7 @@ def _run(arguments: list[str]) -> int:
             return int(module.main(arguments[words:]) or 0)
     pair = [name for name in COMMANDS if name.split()[0] == arguments[0]]
     if pair:
-        raise LudusError(f"'ludus {arguments[0]}' needs one of: {', '.join(name.split()[1] for name in pair)}")
+        raise LudusError(
+            f"'ludus {arguments[0]}' needs one of: {', '.join(name.split()[1] for name in pair)}"
+        )
     raise LudusError(f"unknown command '{arguments[0]}': {nearest(arguments[0], COMMANDS)}")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 
 class LudusError(Exception):
-    """Something impossible was asked for. The command line prints it without a traceback and exits with status 2."""
+    """Something impossible was asked for. The command line prints it without a traceback and exits
+    with status 2."""
 
 
 class RuleError(LudusError):
@@ -18,7 +19,8 @@ class RuleError(LudusError):
 
 
 FAULTS = (Exception, SystemExit)
-"""What to catch of a user's code: a call of sys.exit() in it would end the program without a word, and with success."""
+"""What to catch of a user's code: a call of sys.exit() in it would end the program without a word,
+and with success."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -31,9 +33,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 OF_THE_DISK = (
-    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EROFS,
+    errno.EFBIG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ENOTDIR,
     errno.ELOOP,
-)  # fmt: skip
+)
 
 
 def reason(error: BaseException) -> str:
@@ -43,7 +53,8 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def disk_in_one_sentence(path: Path | None = None) -> Iterator[None]:
-    """A disk that is full or broken, a folder that may not be written, a folder where a file should be: no traceback. `path`:
+    """A disk that is full or broken, a folder that may not be written, a folder where a file should
+    be: no traceback. `path`:
     what is being written, where the error does not say."""
     try:
         yield
@@ -53,6 +64,7 @@ def disk_in_one_sentence(path: Path | None = None) -> Iterator[None]:
             raise
         where = getattr(error, "filename", None) or path or "a file"
         raise LudusError(
-            f"{where} could not be written or read ({reason(error)}): what was saved before is intact; put that right, and run the "
+            f"{where} could not be written or read ({reason(error)}): what was saved before is "
+            "intact; put that right, and run the "
             f"command again (a training: `ludus resume`)"
         ) from error

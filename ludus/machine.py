@@ -1,4 +1,5 @@
-"""What the machine has, as far as it says: free memory, and whether an error means that there was too little."""
+"""What the machine has, as far as it says: free memory, and whether an error means that there was
+too little."""
 
 from __future__ import annotations
 
@@ -14,11 +15,14 @@ TORCH_FULL = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can still take; None where the system does not say (outside of Linux)."""
+    """Bytes that this process can still take; None where the system does not say (outside of
+    Linux)."""
     found = []
     with suppress(OSError, ValueError, KeyError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+        kilobytes = {
+            name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)
+        }
         found.append((kilobytes["MemAvailable"] + kilobytes["SwapFree"]) * 1024)
     with suppress(OSError, ValueError, KeyError):
         limit = int((CGROUP / "memory.max").read_text())
@@ -32,7 +36,10 @@ def free_memory() -> int | None:
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]  # ulimit -v
         if limit != resource.RLIM_INFINITY:
-            found.append(limit - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
+            found.append(
+                limit
+                - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            )
     return max(0, min(found)) if found else None
 
 
@@ -43,7 +50,9 @@ def free_text() -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """numpy raises a MemoryError; torch a RuntimeError, whose text says it."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(t in str(error) for t in TORCH_FULL))
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(t in str(error) for t in TORCH_FULL)
+    )
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Reading files that anybody may have written. What is wrong with one is an OSError or a ValueError, whatever it is."""
+"""Reading files that anybody may have written. What is wrong with one is an OSError or a
+ValueError, whatever it is."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def regular(path: Path) -> Path:
     """The path, if there is a file. Opening a pipe would wait for somebody to write into it."""
     if path.exists() and not path.is_file():
         kind = errno.EISDIR if path.is_dir() else errno.EINVAL
-        raise OSError(kind, "is a folder" if path.is_dir() else "is no ordinary file", os.fspath(path))
+        raise OSError(
+            kind, "is a folder" if path.is_dir() else "is no ordinary file", os.fspath(path)
+        )
     return path
 
 
@@ -47,12 +50,22 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def understood(what: Path | str) -> Iterator[None]:
-    """For code that goes through files whose values may be of any type: what does not fit ends in one sentence."""
+    """For code that goes through files whose values may be of any type: what does not fit ends in
+    one sentence."""
     try:
         yield
-    except (OSError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+    except (
+        OSError,
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RuntimeError,
+    ) as error:
         said = " ".join(str(error).split())[:200]
         raise LudusError(
-            f"{what} cannot be read: a file in it is damaged or was changed ({type(error).__name__}: {said}); if it was not, this is a "
+            f"{what} cannot be read: a file in it is damaged or was changed "
+            f"({type(error).__name__}: {said}); if it was not, this is a "
             f"defect of Ludus: please report it"
         ) from error

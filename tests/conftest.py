@@ -1,4 +1,5 @@
-"""What tests share. Compiled rules go to a folder of the test session, so every session starts from a cold cache."""
+"""What tests share. Compiled rules go to a folder of the test session, so every session starts from
+a cold cache."""
 
 import functools
 import importlib.util
@@ -6,7 +7,8 @@ import os
 
 import pytest
 
-# Threads of torch that wait must not burn the core that another test process needs (read when torch is first imported).
+# Threads of torch that wait must not burn the core that another test process needs (read when torch
+# is first imported).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
@@ -27,7 +29,8 @@ def secret(tmp_path_factory):
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Tests that compile the same game run in the same process of `pytest -n`, so that it is compiled once."""
+    """Tests that compile the same game run in the same process of `pytest -n`, so that it is
+    compiled once."""
     for item in items:
         name = item.path.stem.removeprefix("test_")
         if item.path.parent.name in ("conformance", "envs") and hasattr(item, "callspec"):
@@ -37,8 +40,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def envs_in_this_process(monkeypatch):
-    """Envs of other libraries are never put into worker processes. That goes by how long a step takes: on a crowded machine
-    the measurement asks for workers, and every batch that a test makes would start programs that import everything anew."""
+    """Envs of other libraries are never put into worker processes. That goes by how long a step
+    takes: on a crowded machine the measurement asks for workers, and every batch that a test makes
+    would start programs that import everything anew."""
     monkeypatch.setattr("ludus.envs.foreign.choose_workers", lambda seconds, num_envs: 0)
 
 

@@ -10,11 +10,14 @@ import sys
 import termios
 import time
 
-TOKEN = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|(\r\n|\r|\n)|(\x1b.|[\x00-\x1f])|([^\x1b\x00-\x1f]+)", re.S)
+TOKEN = re.compile(
+    r"\x1b\[([?0-9;]*)([A-Za-z])|(\r\n|\r|\n)|(\x1b.|[\x00-\x1f])|([^\x1b\x00-\x1f]+)", re.S
+)
 
 
 class Screen:
-    """As much of a terminal as rich uses: text that wraps, line ends, the cursor up, lines erased."""
+    """As much of a terminal as rich uses: text that wraps, line ends, the cursor up, lines
+    erased."""
 
     def __init__(self, width: int) -> None:
         self.width, self.lines, self.row, self.column = width, [""], 0, 0
@@ -49,7 +52,8 @@ class Screen:
 
 
 class Program:
-    """`ludus` with these arguments on a terminal of its own, so that Ctrl-C goes to it and not to the tests."""
+    """`ludus` with these arguments on a terminal of its own, so that Ctrl-C goes to it and not to
+    the tests."""
 
     def __init__(self, arguments: list[str], width: int, height: int = 24) -> None:
         self.screen, self.seen = Screen(width), ""

@@ -1,4 +1,5 @@
-"""constraints.txt pins everything that is installed, what others bring included, and what builds the package."""
+"""constraints.txt pins everything that is installed, what others bring included, and what builds
+the package."""
 
 import importlib.metadata
 import tomllib
@@ -13,7 +14,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def pins() -> dict[str, Version]:
-    lines = [line.partition("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
+    lines = [
+        line.partition("#")[0].strip()
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+    ]
     pairs = [line.split("==") for line in lines if line]
     return {canonicalize_name(name): Version(version) for name, version in pairs}
 
@@ -21,7 +25,11 @@ def pins() -> dict[str, Version]:
 def required() -> list[Requirement]:
     """By the project itself, with all extras, and by what builds it."""
     project = PROJECT["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values(), PROJECT["build-system"]["requires"]]
+    groups = [
+        project["dependencies"],
+        *project["optional-dependencies"].values(),
+        PROJECT["build-system"]["requires"],
+    ]
     return [Requirement(text) for texts in groups for text in texts]
 
 
@@ -37,11 +45,15 @@ def installed() -> dict[str, Version]:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue  # an extra that was not chosen
-        found[name] = Version(Version(distribution.version).public)  # torch 2.13.0+cpu is torch 2.13.0
+        found[name] = Version(
+            Version(distribution.version).public
+        )  # torch 2.13.0+cpu is torch 2.13.0
         for extra in {"", *requirement.extras} - {e for n, e in seen if n == name}:
             seen.add((name, extra))
             needed = [Requirement(text) for text in distribution.requires or ()]
-            requirements += [n for n in needed if n.marker is None or n.marker.evaluate({"extra": extra})]
+            requirements += [
+                n for n in needed if n.marker is None or n.marker.evaluate({"extra": extra})
+            ]
     return found
 
 
@@ -49,11 +61,17 @@ def test_every_package_is_pinned_to_the_version_that_is_installed():
     pinned, found = pins(), installed()
     assert len(found) > 50
     assert not {name: str(version) for name, version in found.items() if name not in pinned}
-    wrong = {name: f"{found[name]} is installed, {pinned[name]} is pinned" for name in found if found[name] != pinned[name]}
+    wrong = {
+        name: f"{found[name]} is installed, {pinned[name]} is pinned"
+        for name in found
+        if found[name] != pinned[name]
+    }
     assert not wrong
 
 
 def test_what_is_required_directly_is_pinned_whether_it_is_installed_or_not():
     pinned = pins()
     assert not [r.name for r in required() if canonicalize_name(r.name) not in pinned]
-    assert not [str(r) for r in required() if not r.specifier.contains(pinned[canonicalize_name(r.name)])]
+    assert not [
+        str(r) for r in required() if not r.specifier.contains(pinned[canonicalize_name(r.name)])
+    ]

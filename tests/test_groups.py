@@ -1,4 +1,5 @@
-"""Tests are dealt to the processes of `pytest -n` in groups. Where they are not, nothing fails, but every process compiles every game."""
+"""Tests are dealt to the processes of `pytest -n` in groups. Where they are not, nothing fails, but
+every process compiles every game."""
 
 import pytest
 

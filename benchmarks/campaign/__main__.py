@@ -1,9 +1,9 @@
 """python -m benchmarks.campaign run [NAME …] [--jobs N] | table [NAME …]
 
-`run` works through the queue: it skips results that are there, resumes runs that were interrupted, and writes one result
-file per experiment and seed. With `--jobs`, several runs at a time, each on cores of its own (two for an experiment on the
-CPU, four for one on a GPU), so that a large machine gives what two cores give. `table` prints what is finished, with 95%
-bootstrap intervals over seeds.
+`run` works through the queue: it skips results that are there, resumes runs that were interrupted,
+and writes one result file per experiment and seed. With `--jobs`, several runs at a time, each on
+cores of its own (two for an experiment on the CPU, four for one on a GPU), so that a large machine
+gives what two cores give. `table` prints what is finished, with 95% bootstrap intervals over seeds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ TRAINING: defaultdict[Job, threading.Lock] = defaultdict(threading.Lock)
 def ludus(*arguments: str, cores: Cores = None) -> str:
     """What a ludus command prints, run on these cores alone."""
     pin = (lambda: os.sched_setaffinity(0, cores)) if cores else None
-    done = subprocess.run([sys.executable, "-m", "ludus", *arguments], stdout=subprocess.PIPE, text=True, preexec_fn=pin)
+    done = subprocess.run(
+        [sys.executable, "-m", "ludus", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=pin,
+    )
     if done.returncode:
         raise RuntimeError(f"failed with status {done.returncode}: ludus {' '.join(arguments)}")
     return done.stdout
@@ -47,11 +52,21 @@ def ludus(*arguments: str, cores: Cores = None) -> str:
 
 def command_of(experiment: Experiment, seed: int) -> list[str]:
     begun = ["--init-from", str(RUNS / experiment.after / str(seed))] if experiment.after else []
-    return ["train", experiment.recipe, "--seed", str(seed), "--device", experiment.device, *experiment.options, *begun]
+    return [
+        "train",
+        experiment.recipe,
+        "--seed",
+        str(seed),
+        "--device",
+        experiment.device,
+        *experiment.options,
+        *begun,
+    ]
 
 
 def train_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -> dict[str, Any]:
-    """What training said at its end: trained now, resumed, or read where it is over. First that which the experiment begins with."""
+    """What training said at its end: trained now, resumed, or read where it is over. First that
+    which the experiment begins with."""
     folder = RUNS / name / str(seed)
     trained = folder / "trained.json"  # training is over, perhaps not its evaluation
     with TRAINING[name, seed]:
@@ -63,7 +78,9 @@ def train_one(name: str, experiment: Experiment, seed: int, cores: Cores = None)
                 printed = ludus("resume", str(folder), "--json", cores=cores)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-                printed = ludus(*command_of(experiment, seed), "--run", str(folder), "--json", cores=cores)
+                printed = ludus(
+                    *command_of(experiment, seed), "--run", str(folder), "--json", cores=cores
+                )
             trained.write_text(printed)
     summary: dict[str, Any] = json.loads(trained.read_text())
     return summary
@@ -94,12 +111,21 @@ def run_one(name: str, experiment: Experiment, seed: int, cores: Cores = None) -
         text = " ".join(["ludus", *arguments])
         if text not in metrics:
             metrics[text] = json.loads(ludus(*arguments, cores=cores))["metrics"]
-        evaluations[e.name] = {"value": metrics[text][e.metric], "metric": e.metric, "command": text}
+        evaluations[e.name] = {
+            "value": metrics[text][e.metric],
+            "metric": e.metric,
+            "command": text,
+        }
     result = {
-        "experiment": name, "seed": seed, "command": " ".join(["ludus", *command]), "evaluations": evaluations,
-        "agent_steps": summary["agent_steps"], "seconds": summary["seconds"],
-        "cores": len(cores or os.sched_getaffinity(0)), "device": experiment.device,
-    }  # fmt: skip
+        "experiment": name,
+        "seed": seed,
+        "command": " ".join(["ludus", *command]),
+        "evaluations": evaluations,
+        "agent_steps": summary["agent_steps"],
+        "seconds": summary["seconds"],
+        "cores": len(cores or os.sched_getaffinity(0)),
+        "device": experiment.device,
+    }
     result_path.parent.mkdir(parents=True, exist_ok=True)
     partial = result_path.with_suffix(".partial")
     partial.write_text(json.dumps(result, indent=1))
@@ -123,9 +149,12 @@ def interquartile_mean(values: list[float]) -> float:
 
 def holds(value: float, bar: str) -> bool:
     sign, number = bar.split()
-    return {">=": value >= float(number), "<": value < float(number), "<=": value <= float(number), ">": value > float(number)}[
-        sign
-    ]
+    return {
+        ">=": value >= float(number),
+        "<": value < float(number),
+        "<=": value <= float(number),
+        ">": value > float(number),
+    }[sign]
 
 
 def results(name: str) -> list[dict[str, Any]]:
@@ -134,22 +163,32 @@ def results(name: str) -> list[dict[str, Any]]:
 
 def table(names: list[str]) -> str:
     lines = [
-        "| experiment | evaluation | seeds | mean over seeds | 95% interval | IQM | each seed | bar | holds |",
+        "| experiment | evaluation | seeds | mean over seeds | 95% interval | IQM | each seed | "
+        "bar | holds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in names:
         experiment, done = EXPERIMENTS[name], results(name)
         for e in experiment.evaluations:
-            values = [r["evaluations"][e.name]["value"]["mean"] for r in done if e.name in r["evaluations"]]
+            values = [
+                r["evaluations"][e.name]["value"]["mean"]
+                for r in done
+                if e.name in r["evaluations"]
+            ]
             if not values:
                 lines.append(f"| {name} | {e.name} | 0 | | | | | {e.bar} | |")
                 continue
             mean, low, high = interval(values)
             each = ", ".join(f"{v:.4g}" for v in values)
             passed = sum(holds(v, e.bar) for v in values) if e.bar else 0
-            verdict = f"{'yes' if holds(mean, e.bar) else 'no'} (seeds: {passed} of {len(values)})" if e.bar else ""
+            verdict = (
+                f"{'yes' if holds(mean, e.bar) else 'no'} (seeds: {passed} of {len(values)})"
+                if e.bar
+                else ""
+            )
             lines.append(
-                f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to {high:.4g} | "
+                f"| {name} | {e.name}: {e.metric} | {len(values)} | {mean:.4g} | {low:.4g} to "
+                f"{high:.4g} | "
                 f"{interquartile_mean(values):.4g} | {each} | {e.bar} | {verdict} |"
             )
     lines += ["", "Commands (`--seed` 0, 1, 2), then `ludus eval` as in the result files:", ""]
@@ -157,28 +196,48 @@ def table(names: list[str]) -> str:
         e = EXPERIMENTS[name]
         device = ["--device", e.device] if e.device != "cpu" else []
         begun = ["--init-from", f"{RUNS / e.after}/SEED"] if e.after else []
-        command = " ".join(["ludus train", e.recipe, *device, *(f'"{o}"' if " " in o else o for o in e.options), *begun])
+        command = " ".join(
+            [
+                "ludus train",
+                e.recipe,
+                *device,
+                *(f'"{o}"' if " " in o else o for o in e.options),
+                *begun,
+            ]
+        )
         lines.append(f"- {name}: `{command}`")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.campaign", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.campaign",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("names", nargs="*", help="experiments or tags (default: all on the CPU)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
     options = parser.parse_args()
-    chosen = [n for n, e in EXPERIMENTS.items() if not options.names or n in options.names or set(e.tags) & set(options.names)]
-    unknown = [n for n in options.names if n not in EXPERIMENTS and not any(n in e.tags for e in EXPERIMENTS.values())]
+    chosen = [
+        n
+        for n, e in EXPERIMENTS.items()
+        if not options.names or n in options.names or set(e.tags) & set(options.names)
+    ]
+    unknown = [
+        n
+        for n in options.names
+        if n not in EXPERIMENTS and not any(n in e.tags for e in EXPERIMENTS.values())
+    ]
     if unknown:
         raise SystemExit(f"unknown experiment {unknown[0]}: there is {', '.join(EXPERIMENTS)}")
     if options.what == "table":
         print(table(chosen))
         return
     jobs = [(name, seed) for seed in range(3) for name in chosen if seed in EXPERIMENTS[name].seeds]
-    jobs = [(name, seed) for name, seed in jobs if options.names or EXPERIMENTS[name].device == "cpu"]
+    jobs = [
+        (name, seed) for name, seed in jobs if options.names or EXPERIMENTS[name].device == "cpu"
+    ]
     if options.jobs == 1:
         for job in jobs:
             attempt(job)

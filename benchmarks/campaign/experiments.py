@@ -1,4 +1,5 @@
-"""What is claimed, and how it is shown. Every experiment trains with the command a user would type, three seeds each."""
+"""What is claimed, and how it is shown. Every experiment trains with the command a user would type,
+three seeds each."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class Evaluation:
     against: str = "self"
     """As for ludus eval; several with spaces between."""
     checkpoint: str = ""
-    """Empty: the last one; @best: the one that evaluations during training chose, on neither these tracks nor those trained on."""
+    """Empty: the last one; @best: the one that evaluations during training chose, on neither these
+    tracks nor those trained on."""
     episodes: int = 256
     options: tuple[str, ...] = ()
     bar: str = ""
@@ -51,36 +53,76 @@ _MEMORY = ("--policy.memory", "lstm", "--policy.hidden", "64", "--policy.memory-
 
 def _racing(metric: str, bar: str = "") -> Evaluation:
     name = metric.removeprefix("self/").replace("_better_than/bot:", " better than the ")
-    return Evaluation(name=name, metric=metric, against="self bot:driver", checkpoint="@best", options=("--greedy",), bar=bar)
+    return Evaluation(
+        name=name,
+        metric=metric,
+        against="self bot:driver",
+        checkpoint="@best",
+        options=("--greedy",),
+        bar=bar,
+    )
 
 
 _RACING = (
-    _racing("self/finish", ">= 0.9"), _racing("self/time_better_than/bot:driver", ">= 0.6"), _racing("self/time"),
+    _racing("self/finish", ">= 0.9"),
+    _racing("self/time_better_than/bot:driver", ">= 0.6"),
+    _racing("self/time"),
     _racing("bot:driver/time"),
-)  # fmt: skip
+)
 
 _FOUR_MINUTES = ("--train.total-seconds", "240")  # what each switch is worth shows early
 
 
 def _minutes(count: int) -> tuple[str, ...]:
-    """As many agent-steps as hide_and_seek makes in that time on two idle cores (`ludus bench train --recipe hide_and_seek`: at least
-    37,000 a second), so that runs beside each other give the same."""
-    return ("--train.total-agent-steps", str(count * 60 * 37_000), "--train.total-seconds", "7200", "--eval.every-seconds", "240")
+    """As many agent-steps as hide_and_seek makes in that time on two idle cores (`ludus bench train
+    --recipe hide_and_seek`: at least 37,000 a second), so that runs beside each other give the
+    same."""
+    return (
+        "--train.total-agent-steps",
+        str(count * 60 * 37_000),
+        "--train.total-seconds",
+        "7200",
+        "--eval.every-seconds",
+        "240",
+    )
 
 
 def _steps(millions: float) -> tuple[str, ...]:
     """A budget in agent-steps alone, so that runs that share a GPU give what one alone gives."""
-    return ("--train.total-agent-steps", str(int(millions * 1_000_000)), "--train.total-seconds", "7200")
+    return (
+        "--train.total-agent-steps",
+        str(int(millions * 1_000_000)),
+        "--train.total-seconds",
+        "7200",
+    )
 
 
 _ORIGINAL = (
-    Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.85"),
-    Evaluation(name="random hiders", metric="catch_rate", against="bot:random", episodes=512, bar=">= 0.97"),
+    Evaluation(
+        name="the hider bot's hiders",
+        metric="catch_rate",
+        against="bot:hider",
+        episodes=512,
+        bar=">= 0.85",
+    ),
+    Evaluation(
+        name="random hiders", metric="catch_rate", against="bot:random", episodes=512, bar=">= 0.97"
+    ),
 )
 _MANY_ENVS = (
-    "--envs", "32768", "--learn.rollout", "32", "--learn.epochs", "4", "--learn.minibatches", "16", "--league.mix", "self 95, pool 5",
-    "--policy.separate-value", "False",
-)  # fmt: skip
+    "--envs",
+    "32768",
+    "--learn.rollout",
+    "32",
+    "--learn.epochs",
+    "4",
+    "--learn.minibatches",
+    "16",
+    "--league.mix",
+    "self 95, pool 5",
+    "--policy.separate-value",
+    "False",
+)
 
 UNSEEN = ("aggressive", "defensive", "kiter", "parry", "pounce", "switcher")
 _MET = {"constant": ">= 0.99", "based": ">= 0.95", "random": ">= 0.98"}
@@ -91,7 +133,10 @@ def _brawl(bars: dict[str, str], unseen: bool = True) -> tuple[Evaluation, ...]:
     everyone = (*bars, *(UNSEEN if unseen else ()))
     against = " ".join(f"bot:{name}" for name in everyone)
     return tuple(
-        Evaluation(name=name, metric=f"bot:{name}/win_rate", against=against, bar=bars.get(name, ">= 0.7")) for name in everyone
+        Evaluation(
+            name=name, metric=f"bot:{name}/win_rate", against=against, bar=bars.get(name, ">= 0.7")
+        )
+        for name in everyone
     )
 
 
@@ -99,38 +144,110 @@ def _silenced(episodes: int) -> tuple[Evaluation, ...]:
     """What messages are worth: in the same worlds with and without them."""
     return tuple(
         Evaluation(
-            name=name, metric=f"heard_minus_silenced/{metric}", against="bot:objective", episodes=episodes, options=("--silence",)
+            name=name,
+            metric=f"heard_minus_silenced/{metric}",
+            against="bot:objective",
+            episodes=episodes,
+            options=("--silence",),
         )
-        for name, metric in (("wins lost without messages", "win_rate"), ("return lost without messages", "return"))
+        for name, metric in (
+            ("wins lost without messages", "win_rate"),
+            ("return lost without messages", "return"),
+        )
     )
 
 
-_TEN = (Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.9"), *_silenced(256))
+_TEN = (
+    Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.9"),
+    *_silenced(256),
+)
 
 _RECOGNISED = tuple(
     Evaluation(
-        name=name, metric=name, against=" ".join(f"bot:{style}" for style in STYLES), episodes=64, options=("--analyse",), bar=bar
+        name=name,
+        metric=name,
+        against=" ".join(f"bot:{style}" for style in STYLES),
+        episodes=64,
+        options=("--analyse",),
+        bar=bar,
     )
     for name, bar in (
-        ("named_from_one_window", ">= 0.7"), ("named_from_several_windows", ">= 0.85"), ("switch_ratio", ">= 3"),
-        ("win_rate", ""), ("win_rate_shuffled", ""), ("gain", ""),
+        ("named_from_one_window", ">= 0.7"),
+        ("named_from_several_windows", ">= 0.85"),
+        ("switch_ratio", ">= 3"),
+        ("win_rate", ""),
+        ("win_rate_shuffled", ""),
+        ("gain", ""),
     )
-)  # fmt: skip
+)
 
 # all that a run of brawl has: the encoder is new
-_FIGHTER = ("--init-modules", "action_head", "actor", "log_std", "observation_norm", "value_head", "value_norm")
+_FIGHTER = (
+    "--init-modules",
+    "action_head",
+    "actor",
+    "log_std",
+    "observation_norm",
+    "value_head",
+    "value_norm",
+)
 
 _GPU = ("--train.total-seconds", "340", "--eval.every-seconds", "170")
 
-# One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks are too short for any.
+# One room, two agents, 40 steps. A mine needs its whole cooldown to the first ore: 27 of 28 tasks
+# are too short for any.
 _HOPELESS = (
-    "--envs", "64", "--train.threads", "1", "--train.total-agent-steps", "1000000", "--learn.rollout", "32", "--learn.minibatches", "8",
-    "--policy.hidden", "64", "--game.population", "2", "--game.side", "21", "--game.room", "9", "--game.converters", "8", "--game.mines", "3",
-    "--game.generators", "2", "--game.altars", "2", "--game.blocks", "0", "--game.walls", "0", "--game.max-steps", "40",
-    "--game.start-cooling", "1", "--game.mine-cooldown", "5", "--game.generator-cooldown", "5", "--game.altar-cooldown", "5",
-    "--curriculum.tasks.vary.mine-cooldown", "5 to 1000", "--curriculum.tasks.pool", "50", "--curriculum.tasks.goal", "ore",
-    "--eval.every-agent-steps", "250000", "--log.tensorboard", "False",
-)  # fmt: skip
+    "--envs",
+    "64",
+    "--train.threads",
+    "1",
+    "--train.total-agent-steps",
+    "1000000",
+    "--learn.rollout",
+    "32",
+    "--learn.minibatches",
+    "8",
+    "--policy.hidden",
+    "64",
+    "--game.population",
+    "2",
+    "--game.side",
+    "21",
+    "--game.room",
+    "9",
+    "--game.converters",
+    "8",
+    "--game.mines",
+    "3",
+    "--game.generators",
+    "2",
+    "--game.altars",
+    "2",
+    "--game.blocks",
+    "0",
+    "--game.walls",
+    "0",
+    "--game.max-steps",
+    "40",
+    "--game.start-cooling",
+    "1",
+    "--game.mine-cooldown",
+    "5",
+    "--game.generator-cooldown",
+    "5",
+    "--game.altar-cooldown",
+    "5",
+    "--curriculum.tasks.vary.mine-cooldown",
+    "5 to 1000",
+    "--curriculum.tasks.pool",
+    "50",
+    "--curriculum.tasks.goal",
+    "ore",
+    "--eval.every-agent-steps",
+    "250000",
+    "--log.tensorboard",
+    "False",
+)
 _ORE = (Evaluation(name="the task that can be learned", metric="ore"),)
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -159,7 +276,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe=PROBES + "CartPoleShort-v0",
         options=("--train.total-agent-steps", "100000"),
         evaluations=(
-            Evaluation(name="on the full task", metric="return", episodes=100, options=("--on", "gym:CartPole-v1"), bar=">= 200"),
+            Evaluation(
+                name="on the full task",
+                metric="return",
+                episodes=100,
+                options=("--on", "gym:CartPole-v1"),
+                bar=">= 200",
+            ),
         ),
         claim="Trained on 50-step episodes, balances for longer: truncation bootstraps",
         tags=("known",),
@@ -174,8 +297,24 @@ EXPERIMENTS: dict[str, Experiment] = {
     "lunarlander": Experiment(
         recipe="gym:LunarLander-v3",
         options=(
-            "--train.total-agent-steps", "1000000", "--learn.gamma", "0.999", "--learn.gae-lambda", "0.98", "--envs", "16",
-            "--learn.rollout", "512", "--learn.minibatches", "32", "--learn.epochs", "4", "--learn.entropy", "0.01", "--learn.learning-rate", "6e-4 -> 0",
+            "--train.total-agent-steps",
+            "1000000",
+            "--learn.gamma",
+            "0.999",
+            "--learn.gae-lambda",
+            "0.98",
+            "--envs",
+            "16",
+            "--learn.rollout",
+            "512",
+            "--learn.minibatches",
+            "32",
+            "--learn.epochs",
+            "4",
+            "--learn.entropy",
+            "0.01",
+            "--learn.learning-rate",
+            "6e-4 -> 0",
         ),
         evaluations=_returns(">= 200"),
         claim="LunarLander-v3 within 1M steps",
@@ -190,19 +329,32 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "taxi": Experiment(
         recipe="gym:Taxi-v4",
-        options=("--train.total-agent-steps", "200000", "--learn.entropy", "0.01", "--train.threads", "1"),
+        options=(
+            "--train.total-agent-steps",
+            "200000",
+            "--learn.entropy",
+            "0.01",
+            "--train.threads",
+            "1",
+        ),
         evaluations=_returns(">= 6"),
-        claim="Taxi-v4, a discrete observation, within 200k steps (random: -193; the best possible: about 8)",
+        claim="Taxi-v4, a discrete observation, within 200k steps (random: -193; the best "
+        "possible: about 8)",
         tags=("others",),
     ),
     "simple_tag": Experiment(
         recipe="pettingzoo:mpe2.simple_tag_v3",
         options=("--train.total-agent-steps", "400000", "--train.threads", "1"),
         evaluations=(
-            Evaluation(name="adversaries, prey at random", metric="adversary/return", against="bot:random"),
-            Evaluation(name="prey, adversaries at random", metric="agent/return", against="bot:random"),
+            Evaluation(
+                name="adversaries, prey at random", metric="adversary/return", against="bot:random"
+            ),
+            Evaluation(
+                name="prey, adversaries at random", metric="agent/return", against="bot:random"
+            ),
         ),
-        claim="Three adversaries learn to chase while their prey learns to flee (adversaries at random: 4.2)",
+        claim="Three adversaries learn to chase while their prey learns to flee (adversaries at "
+        "random: 4.2)",
         seeds=(0,),
         tags=("others",),
     ),
@@ -213,13 +365,21 @@ EXPERIMENTS: dict[str, Experiment] = {
             Evaluation(name="listener", metric="listener/return", bar=">= -20"),
             Evaluation(name="speaker", metric="speaker/return", bar=">= -20"),
         ),
-        claim="Two roles with different observations and actions learn to talk (random: -41, standing still: -27)",
+        claim="Two roles with different observations and actions learn to talk (random: -41, "
+        "standing still: -27)",
         seeds=(0,),
         tags=("others",),
     ),
     "cartpole_rainbow": Experiment(
         recipe="gym:CartPole-v1",
-        options=("--algorithm", "rainbow", "--train.total-agent-steps", "100000", "--eval.every-agent-steps", "10000"),
+        options=(
+            "--algorithm",
+            "rainbow",
+            "--train.total-agent-steps",
+            "100000",
+            "--eval.every-agent-steps",
+            "10000",
+        ),
         evaluations=tuple(replace(e, checkpoint="@best") for e in _returns(">= 500")),
         claim="CartPole-v1 by Rainbow within 100k steps",
         tags=("rainbow",),
@@ -227,8 +387,20 @@ EXPERIMENTS: dict[str, Experiment] = {
     "minatar_breakout": Experiment(
         recipe="gym:minatar.gym:MinAtar/Breakout-v1",
         options=(
-            "--algorithm", "rainbow", "--train.total-agent-steps", "1000000", "--envs", "16", "--rainbow.replay", "100000",
-            "--rainbow.replay-ratio", "8", "--rainbow.epsilon-over", "100000", "--policy.normalise-observation", "False",
+            "--algorithm",
+            "rainbow",
+            "--train.total-agent-steps",
+            "1000000",
+            "--envs",
+            "16",
+            "--rainbow.replay",
+            "100000",
+            "--rainbow.replay-ratio",
+            "8",
+            "--rainbow.epsilon-over",
+            "100000",
+            "--policy.normalise-observation",
+            "False",
         ),
         evaluations=_returns(""),
         claim="MinAtar's Breakout after 1 M steps",
@@ -270,7 +442,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "pursuit": Experiment(
         recipe="pursuit",
-        evaluations=(Evaluation(name="runners that flee", metric="catch_rate", against="bot:flee"),),
+        evaluations=(
+            Evaluation(name="runners that flee", metric="catch_rate", against="bot:flee"),
+        ),
         claim="The example game, a minute and a half on two cores",
         tags=("shipped",),
     ),
@@ -288,7 +462,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_full": Experiment(
         recipe="brawl_strategy_full",
-        options=("--train.total-seconds", "600"),  # no evaluations: on a CPU, where they play, a match takes this encoder minutes
+        options=(
+            "--train.total-seconds",
+            "600",
+        ),  # no evaluations: on a CPU, where they play, a match takes this encoder minutes
         device="cuda",
         claim="Ten minutes of a shared H200 with the full strategy encoder",
         tags=("shipped", "gpu"),
@@ -313,25 +490,44 @@ EXPERIMENTS: dict[str, Experiment] = {
             *_brawl({"constant": "", "based": ""}, unseen=False),
             *(replace(e, episodes=32, bar="") for e in _RECOGNISED),
         ),
-        claim="Eight minutes on two cores with the small strategy encoder, begun with four minutes of brawl",
+        claim="Eight minutes on two cores with the small strategy encoder, begun with four minutes "
+        "of brawl",
         tags=("recognition",),
     ),
     "hide_and_seek_original": Experiment(
         recipe="hide_and_seek:original",
         options=_minutes(5),
         evaluations=_ORIGINAL,
-        claim="With the original's numbers the seeker catches nearly everyone, after five minutes on two cores",
+        claim="With the original's numbers the seeker catches nearly everyone, after five minutes "
+        "on two cores",
         tags=("hide_and_seek",),
     ),
     "hide_and_seek": Experiment(
         recipe="hide_and_seek",
         options=_minutes(10),
         evaluations=(
-            # the seeker bot catches 66.5%; random hiders last 0.33 of the seeking time against it, the hider bot survives 33.5%
-            Evaluation(name="the hider bot's hiders", metric="catch_rate", against="bot:hider", episodes=512, bar=">= 0.665"),
-            Evaluation(name="random hiders", metric="catch_rate", against="bot:random", episodes=512),
-            Evaluation(name="survival", metric="survival", against="bot:seeker", episodes=512, bar=">= 0.335"),
-            Evaluation(name="lasting", metric="lasted", against="bot:seeker", episodes=512, bar=">= 0.53"),
+            # the seeker bot catches 66.5%; random hiders last 0.33 of the seeking time against it,
+            # the hider bot survives 33.5%
+            Evaluation(
+                name="the hider bot's hiders",
+                metric="catch_rate",
+                against="bot:hider",
+                episodes=512,
+                bar=">= 0.665",
+            ),
+            Evaluation(
+                name="random hiders", metric="catch_rate", against="bot:random", episodes=512
+            ),
+            Evaluation(
+                name="survival",
+                metric="survival",
+                against="bot:seeker",
+                episodes=512,
+                bar=">= 0.335",
+            ),
+            Evaluation(
+                name="lasting", metric="lasted", against="bot:seeker", episodes=512, bar=">= 0.53"
+            ),
         ),
         claim="Both roles at least as good as the bots, after ten minutes on two cores",
         tags=("hide_and_seek",),
@@ -339,13 +535,30 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hide_and_seek_three_minutes": Experiment(
         recipe="hide_and_seek",
         options=_minutes(3),
-        evaluations=(Evaluation(name="random hiders", metric="catch_rate", against="bot:random", episodes=512, bar=">= 0.5"),),
+        evaluations=(
+            Evaluation(
+                name="random hiders",
+                metric="catch_rate",
+                against="bot:random",
+                episodes=512,
+                bar=">= 0.5",
+            ),
+        ),
         claim="What `make train` reaches in its three minutes",
         tags=("hide_and_seek",),
     ),
     "hide_and_seek_gpu": Experiment(
         recipe="hide_and_seek:original",
-        options=("--policy.hidden", "256", "256", *_MANY_ENVS, "--train.total-seconds", "120", "--eval.every-seconds", "60"),
+        options=(
+            "--policy.hidden",
+            "256",
+            "256",
+            *_MANY_ENVS,
+            "--train.total-seconds",
+            "120",
+            "--eval.every-seconds",
+            "60",
+        ),
         evaluations=_ORIGINAL,
         device="cuda",
         claim="Self-play with 32,768 envs, two minutes on an H200, passes the bar of the preset",
@@ -353,7 +566,18 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "hide_and_seek_gpu_lstm": Experiment(
         recipe="hide_and_seek:original",
-        options=("--policy.hidden", "128", "--policy.memory", "lstm", "--policy.memory-size", "128", *_MANY_ENVS, *_steps(400), "--eval.every-seconds", "60"),
+        options=(
+            "--policy.hidden",
+            "128",
+            "--policy.memory",
+            "lstm",
+            "--policy.memory-size",
+            "128",
+            *_MANY_ENVS,
+            *_steps(400),
+            "--eval.every-seconds",
+            "60",
+        ),
         evaluations=_ORIGINAL,
         device="cuda",
         claim="The same with an LSTM, 400 million agent-steps",
@@ -362,7 +586,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "arena_small": Experiment(
         recipe="arena_small",
         options=("--train.total-seconds", "300"),
-        evaluations=(Evaluation(name="after 5 minutes", metric="hearts", episodes=64, bar=">= 10"),),
+        evaluations=(
+            Evaluation(name="after 5 minutes", metric="hearts", episodes=64, bar=">= 10"),
+        ),
         claim="Hearts per agent in 1,000 steps, one room, 6 agents",
         tags=("arena",),
     ),
@@ -376,7 +602,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "arena_small_hearts_only": Experiment(
         recipe="arena_small",
-        options=("--train.total-seconds", "300", "--game.reward.ore", "0", "--game.reward.batteries", "0"),
+        options=(
+            "--train.total-seconds",
+            "300",
+            "--game.reward.ore",
+            "0",
+            "--game.reward.batteries",
+            "0",
+        ),
         evaluations=(Evaluation(name="after 5 minutes", metric="hearts", episodes=64),),
         claim="The same where only hearts are rewarded",
         seeds=(0,),
@@ -386,14 +619,16 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe="arena_small",
         options=_HOPELESS,
         evaluations=_ORE,
-        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing evenly: by progress",
+        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing "
+        "evenly: by progress",
         tags=("curriculum",),
     ),
     "tasks_uniform": Experiment(
         recipe="arena_small",
         options=(*_HOPELESS, "--curriculum.tasks.sampler", "uniform"),
         evaluations=_ORE,
-        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing evenly: evenly",
+        claim="Where 27 of 28 tasks cannot be learned, drawing by learning progress beats drawing "
+        "evenly: evenly",
         tags=("curriculum",),
     ),
     "brawl_stages": Experiment(
@@ -405,7 +640,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_2v2": Experiment(
         recipe="mechs_2v2",
-        evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.7"), *_silenced(256)),
+        evaluations=(
+            Evaluation(name="objective", metric="win_rate", against="bot:objective", bar=">= 0.7"),
+            *_silenced(256),
+        ),
         claim="Two against two on held-out maps within 20 minutes on two cores",
         tags=("mechs",),
     ),
@@ -414,7 +652,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         options=_GPU,
         evaluations=(Evaluation(name="hearts", metric="hearts", episodes=64, bar=">= 18"),),
         device="cuda",
-        claim="Hearts per agent in 1,000 steps, four rooms, 24 agents, after seven minutes on an H200",
+        claim="Hearts per agent in 1,000 steps, four rooms, 24 agents, after seven minutes on an "
+        "H200",
         tags=("gpu",),
     ),
     "brawl_gpu": Experiment(
@@ -422,7 +661,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         options=("--envs", "4096", "--learn.minibatches", "16", *_GPU),
         evaluations=(
             *_brawl(_MET),
-            Evaluation(name="the older half of its pool", metric="older_snapshots/win_rate", against="snapshots", bar=">= 0.6"),
+            Evaluation(
+                name="the older half of its pool",
+                metric="older_snapshots/win_rate",
+                against="snapshots",
+                bar=">= 0.6",
+            ),
         ),
         device="cuda",
         claim="All three stages and self-play after seven minutes on an H200",
@@ -431,8 +675,17 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_strategy_gpu": Experiment(
         recipe="brawl_strategy",
         options=(
-            "--envs", "2048", "--learn.minibatches", "32", "--curriculum.first-stage", "3", *_steps(75),
-            "--eval.every-agent-steps", "25000000", "--eval.every-seconds", "7200",
+            "--envs",
+            "2048",
+            "--learn.minibatches",
+            "32",
+            "--curriculum.first-stage",
+            "3",
+            *_steps(75),
+            "--eval.every-agent-steps",
+            "25000000",
+            "--eval.every-seconds",
+            "7200",
         ),
         evaluations=_RECOGNISED,
         device="cuda",
@@ -442,8 +695,17 @@ EXPERIMENTS: dict[str, Experiment] = {
     "brawl_fighter_gpu": Experiment(
         recipe="brawl",
         options=(
-            "--envs", "4096", "--learn.minibatches", "16", "--policy.memory-size", "512", *_steps(60),
-            "--eval.every-agent-steps", "30000000", "--eval.every-seconds", "7200",
+            "--envs",
+            "4096",
+            "--learn.minibatches",
+            "16",
+            "--policy.memory-size",
+            "512",
+            *_steps(60),
+            "--eval.every-agent-steps",
+            "30000000",
+            "--eval.every-seconds",
+            "7200",
         ),
         device="cuda",
         claim="60 million agent-steps on an H200, to begin brawl_strategy_full with",
@@ -453,12 +715,19 @@ EXPERIMENTS: dict[str, Experiment] = {
         recipe="brawl_strategy_full",
         after="brawl_fighter_gpu",
         options=(
-            *_FIGHTER, "--curriculum.first-stage", "3", *_steps(3.6),
-            "--eval.every-agent-steps", "3600000", "--eval.every-seconds", "7200",
+            *_FIGHTER,
+            "--curriculum.first-stage",
+            "3",
+            *_steps(3.6),
+            "--eval.every-agent-steps",
+            "3600000",
+            "--eval.every-seconds",
+            "7200",
         ),
         evaluations=_RECOGNISED,
         device="cuda",
-        claim="The full strategy encoder, begun with a fighter, after 3.6 million agent-steps on an H200",
+        claim="The full strategy encoder, begun with a fighter, after 3.6 million agent-steps on "
+        "an H200",
         tags=("gpu",),
     ),
     "racing_gpu": Experiment(
@@ -471,7 +740,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu": Experiment(
         recipe="mechs",
-        options=(*_steps(800), "--eval.every-agent-steps", "200000000", "--eval.every-seconds", "7200"),
+        options=(
+            *_steps(800),
+            "--eval.every-agent-steps",
+            "200000000",
+            "--eval.every-seconds",
+            "7200",
+        ),
         evaluations=_TEN,
         device="cuda",
         claim="Ten against ten on held-out maps after 800 million agent-steps on an H200",
@@ -480,8 +755,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "mechs_gpu_2v2": Experiment(
         recipe="mechs_2v2",
         options=(
-            "--envs", "1024", "--policy.activation", "relu", *_steps(30), "--eval.every-agent-steps", "15000000",
-            "--eval.every-seconds", "7200",
+            "--envs",
+            "1024",
+            "--policy.activation",
+            "relu",
+            *_steps(30),
+            "--eval.every-agent-steps",
+            "15000000",
+            "--eval.every-seconds",
+            "7200",
         ),
         evaluations=(Evaluation(name="objective", metric="win_rate", against="bot:objective"),),
         device="cuda",
@@ -490,11 +772,18 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "mechs_gpu_after_2v2": Experiment(
         recipe="mechs",
-        options=(*_steps(600), "--eval.every-agent-steps", "150000000", "--eval.every-seconds", "7200"),
+        options=(
+            *_steps(600),
+            "--eval.every-agent-steps",
+            "150000000",
+            "--eval.every-seconds",
+            "7200",
+        ),
         after="mechs_gpu_2v2",
         evaluations=_TEN,
         device="cuda",
-        claim="Ten against ten on held-out maps, begun with what two against two taught, after 600 million agent-steps on an H200",
+        claim="Ten against ten on held-out maps, begun with what two against two taught, after 600 "
+        "million agent-steps on an H200",
         tags=("gpu",),
     ),
-}  # fmt: skip
+}

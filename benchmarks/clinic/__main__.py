@@ -1,8 +1,8 @@
 """python -m benchmarks.clinic run [CASE …] [--seeds N] | table
 
-`run` trains both twins of every case, or tries what the case tries, and writes one result file per case, twin and seed: it
-skips what is there, so that it can be interrupted. `table` prints which failures were named and which healthy twins were not
-left alone.
+`run` trains both twins of every case, or tries what the case tries, and writes one result file per
+case, twin and seed: it skips what is there, so that it can be interrupted. `table` prints which
+failures were named and which healthy twins were not left alone.
 """
 
 from __future__ import annotations
@@ -24,18 +24,31 @@ from ludus.doctor.watch import examine
 
 RESULTS = Path(__file__).parent / "results"
 TWINS = ("sick", "healthy")
-FEW = ("--train.threads", "1", "--eval.greedy", "False", "--eval.episodes", "32", "--log.replay-every", "0")
-"""For both twins, unless a case says otherwise: one thread, and evaluations that take little of a short run."""
+FEW = (
+    "--train.threads",
+    "1",
+    "--eval.greedy",
+    "False",
+    "--eval.episodes",
+    "32",
+    "--log.replay-every",
+    "0",
+)
+"""For both twins, unless a case says otherwise: one thread, and evaluations that take little of a
+short run."""
 
 
 def ludus(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """One thread on one core: the clinic is a guest on the machine, and envs that are spread over processes do not share what
-    makes them sick."""
+    """One thread on one core: the clinic is a guest on the machine, and envs that are spread over
+    processes do not share what makes them sick."""
     core = max(os.sched_getaffinity(0))
     return subprocess.run(
-        [sys.executable, "-m", "ludus", *arguments], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", "ludus", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-    )  # fmt: skip
+    )
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -44,13 +57,23 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [f for f in json.loads(done.stdout)["findings"] if f["severity"] != "info"]
 
 
-# -- ways to examine; each returns what was found as {"check", "severity", "evidence"} -----------------------------------
+# -- ways to examine; each returns what was found as {"check", "severity", "evidence"} -------------
 
 
 def by_run(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         seeds = () if "--seed" in options else ("--seed", str(seed))
-        done = ludus("train", *options[:1], *FEW, *options[1:], *seeds, "--run", f"{folder}/run", "--quiet", "--json")
+        done = ludus(
+            "train",
+            *options[:1],
+            *FEW,
+            *options[1:],
+            *seeds,
+            "--run",
+            f"{folder}/run",
+            "--quiet",
+            "--json",
+        )
         if done.returncode and not Path(folder, "run", "metrics.jsonl").exists():
             raise RuntimeError(done.stderr.strip()[-400:])
         found = [dataclasses.asdict(f) for f in examine(read_log(f"{folder}/run"))]
@@ -64,11 +87,19 @@ def by_check(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
 def by_start(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     """Refused before the first step?"""
     with tempfile.TemporaryDirectory() as folder:
-        done = ludus("train", *options, "--train.threads", "1", "--run", f"{folder}/run", "--quiet", "--json")
+        done = ludus(
+            "train", *options, "--train.threads", "1", "--run", f"{folder}/run", "--quiet", "--json"
+        )
     if done.returncode == 0:
         return []
     said = done.stderr.strip().splitlines()[-1]
-    return [{"check": "no update" if "no update" in said else "refused", "severity": "critical", "evidence": said}]
+    return [
+        {
+            "check": "no update" if "no update" in said else "refused",
+            "severity": "critical",
+            "evidence": said,
+        }
+    ]
 
 
 def by_compare(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
@@ -91,7 +122,13 @@ def by_selftest(options: tuple[str, ...], seed: int) -> list[dict[str, Any]]:
     return [{"check": part, "severity": f.severity, "evidence": f.evidence} for part, f in found]
 
 
-WAYS = {"run": by_run, "check": by_check, "start": by_start, "compare": by_compare, "selftest": by_selftest}
+WAYS = {
+    "run": by_run,
+    "check": by_check,
+    "start": by_start,
+    "compare": by_compare,
+    "selftest": by_selftest,
+}
 
 
 def run_one(name: str, case: Case, twin: str, seed: int) -> None:
@@ -104,10 +141,19 @@ def run_one(name: str, case: Case, twin: str, seed: int) -> None:
     found = known(case.by, options, seed)
     if found is None:
         found = WAYS[case.by](options, seed)
-    result = {"case": name, "twin": twin, "seed": seed, "by": case.by, "options": list(options), "findings": found}
+    result = {
+        "case": name,
+        "twin": twin,
+        "seed": seed,
+        "by": case.by,
+        "options": list(options),
+        "findings": found,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({**result, "seconds": round(time.perf_counter() - begin, 1)}, indent=1) + "\n")
+    partial.write_text(
+        json.dumps({**result, "seconds": round(time.perf_counter() - begin, 1)}, indent=1) + "\n"
+    )
     partial.replace(path)
 
 
@@ -120,7 +166,7 @@ def known(by: str, options: tuple[str, ...], seed: int) -> list[dict[str, Any]] 
     return None
 
 
-# -- the table -----------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 
 def results(name: str, twin: str) -> list[dict[str, Any]]:
@@ -135,14 +181,18 @@ def named(name: str, result: dict[str, Any]) -> bool:
 
 def table() -> str:
     lines = [
-        "| case | from | what is wrong | examined by | named in | first finding | alarms on the healthy twin |",
+        "| case | from | what is wrong | examined by | named in | first finding | alarms on the "
+        "healthy twin |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     families: dict[str, list[int]] = {}
     counted: set[tuple[Any, ...]] = set()  # a healthy run that several cases share counts once
     for name, case in CASES.items():
         sick, healthy = results(name, "sick"), results(name, "healthy")
-        hits, alarms = sum(named(name, r) for r in sick), [f["check"] for r in healthy for f in r["findings"]]
+        hits, alarms = (
+            sum(named(name, r) for r in sick),
+            [f["check"] for r in healthy for f in r["findings"]],
+        )
         tally = families.setdefault(case.family, [0, 0, 0, 0])
         new = [r for r in healthy if (case.by, case.healthy, r["seed"]) not in counted]
         counted |= {(case.by, case.healthy, r["seed"]) for r in healthy}
@@ -150,18 +200,34 @@ def table() -> str:
             tally[i] += n
         first = next((_said(name, r) for r in sick if r["findings"]), "none") if sick else "not run"
         told = (
-            f"{', '.join(sorted(set(alarms)))} ({sum(bool(r['findings']) for r in healthy)} of {len(healthy)})"
+            f"{', '.join(sorted(set(alarms)))} ({sum(bool(r['findings']) for r in healthy)} of "
+            f"{len(healthy)})"
             if alarms
             else f"none of {len(healthy)}"
         )
-        lines.append(f"| {name} | {case.seed} | {case.tells} | {case.by} | {hits} of {len(sick)} | {first} | {told} |")
-    lines += ["", "| family | failures named | recall | healthy twins alarmed |", "| --- | --- | --- | --- |"]
+        lines.append(
+            f"| {name} | {case.seed} | {case.tells} | {case.by} | {hits} of {len(sick)} | {first} "
+            f"| {told} |"
+        )
+    lines += [
+        "",
+        "| family | failures named | recall | healthy twins alarmed |",
+        "| --- | --- | --- | --- |",
+    ]
     for family, (hits, sick, alarmed, healthy) in [
         *families.items(),
         ("all", [sum(x) for x in zip(*families.values(), strict=True)]),
     ]:
-        lines.append(f"| {family} | {hits} of {sick} | {hits / sick if sick else float('nan'):.0%} | {alarmed} of {healthy} |")
-    lines += ["", "Failures without a pair:", "", *(f"- {what}: {why}" for what, why in NOT_RUN.items())]
+        lines.append(
+            f"| {family} | {hits} of {sick} | {hits / sick if sick else float('nan'):.0%} | "
+            f"{alarmed} of {healthy} |"
+        )
+    lines += [
+        "",
+        "Failures without a pair:",
+        "",
+        *(f"- {what}: {why}" for what, why in NOT_RUN.items()),
+    ]
     return "\n".join(lines)
 
 
@@ -173,7 +239,9 @@ def _said(name: str, result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.clinic", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.clinic",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("names", nargs="*", help="cases (default: all)")

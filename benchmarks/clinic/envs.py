@@ -1,4 +1,5 @@
-"""CartPole with one thing wrong each, for failures that lie in an env and not in settings. Registered with Gymnasium on import."""
+"""CartPole with one thing wrong each, for failures that lie in an env and not in settings.
+Registered with Gymnasium on import."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def work(rounds: int) -> float:
 
 
 class SearchedHistory(CartPoleEnv):
-    """Every step is noted, and the whole list is looked through again and again: each step is slower than the last."""
+    """Every step is noted, and the whole list is looked through again and again: each step is
+    slower than the last."""
 
     notes: list[float] = []  # noqa: RUF012 (shared by all envs: that is the fault)
 
@@ -43,7 +45,8 @@ class UnboundedHistory(CartPoleEnv):
 
 
 class Terrain(CartPoleEnv):
-    """A world that takes longer to build than an episode to play; `rebuilt`: in every reset, although it is always the same."""
+    """A world that takes longer to build than an episode to play; `rebuilt`: in every reset,
+    although it is always the same."""
 
     def __init__(self, rebuilt: bool) -> None:
         super().__init__()
@@ -57,7 +60,8 @@ class Terrain(CartPoleEnv):
 
 
 class TaskPool(CartPoleEnv):
-    """A curriculum that weighs all of its tasks in every reset before choosing one, and adds some more each time up to `most`."""
+    """A curriculum that weighs all of its tasks in every reset before choosing one, and adds some
+    more each time up to `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -70,7 +74,8 @@ class TaskPool(CartPoleEnv):
 
 
 class PythonEveryStep(CartPoleEnv):
-    """A tenth of the way into training a slow path in plain Python is taken in every step, and takes longer and longer."""
+    """A tenth of the way into training a slow path in plain Python is taken in every step, and
+    takes longer and longer."""
 
     steps = 0
 
@@ -81,7 +86,8 @@ class PythonEveryStep(CartPoleEnv):
 
 
 class Corridor(gymnasium.Env):
-    """The reward is at the end of a corridor, `need` steps from the start; the env knows no time limit of its own."""
+    """The reward is at the end of a corridor, `need` steps from the start; the env knows no time
+    limit of its own."""
 
     observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -89,7 +95,9 @@ class Corridor(gymnasium.Env):
     def __init__(self, need: int) -> None:
         self.need = need
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         self.at = 0
         return self._look(), {}
@@ -114,12 +122,24 @@ class LargeRewards(CartPoleEnv):
 for _env in (SearchedHistory, UnboundedHistory, PythonEveryStep, LargeRewards):
     gymnasium.register(f"{_env.__name__}-v0", f"{__name__}:{_env.__name__}", max_episode_steps=500)
 # short episodes, so that there are resets to speak of also once the pole is kept up
-gymnasium.register("RebuiltTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": True})
-gymnasium.register("KeptTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": False})
-gymnasium.register("PoolScanned-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 10**9})
-gymnasium.register("PoolBounded-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 400})
+gymnasium.register(
+    "RebuiltTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": True}
+)
+gymnasium.register(
+    "KeptTerrain-v0", f"{__name__}:Terrain", max_episode_steps=60, kwargs={"rebuilt": False}
+)
+gymnasium.register(
+    "PoolScanned-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 10**9}
+)
+gymnasium.register(
+    "PoolBounded-v0", f"{__name__}:TaskPool", max_episode_steps=60, kwargs={"most": 400}
+)
 # cut off after 12 steps: 30 are needed to earn anything; or 6
-gymnasium.register("CutTooEarly-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 30})
+gymnasium.register(
+    "CutTooEarly-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 30}
+)
 gymnasium.register("Sparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 60})
-gymnasium.register("NotSparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 8})
+gymnasium.register(
+    "NotSparse-v0", f"{__name__}:Corridor", max_episode_steps=200, kwargs={"need": 8}
+)
 gymnasium.register("CutInTime-v0", f"{__name__}:Corridor", max_episode_steps=12, kwargs={"need": 4})

@@ -18,7 +18,10 @@ from ludus.doctor.audit import MECHANISMS
 from ludus.doctor.mechanisms.clip import clip_cuts_the_goal
 
 HERE = Path(__file__).parent
-SETS = {"first": "written while the rules were", "kept_aside": "written after the rules were frozen"}
+SETS = {
+    "first": "written while the rules were",
+    "kept_aside": "written after the rules were frozen",
+}
 
 INTRODUCTION = """# The reward audit
 
@@ -77,7 +80,15 @@ random play are given from memory, not measured. Leaving single optional keys ou
 changes {changed} of {tried} verdicts, most of them where the key left out was the fault itself.
 """
 
-OPTIONAL = ("passive", "random_share", "ends_episode", "varies", "requires", "reach_probability", "max_times")
+OPTIONAL = (
+    "passive",
+    "random_share",
+    "ends_episode",
+    "varies",
+    "requires",
+    "reach_probability",
+    "max_times",
+)
 
 
 def results(folder: str) -> list[dict[str, Any]]:
@@ -95,7 +106,13 @@ def leave_out() -> list[dict[str, Any]]:
                 rows.append(judge_data(f"{path.stem} without {key}", "", {**data, "term": less}))
         if "failure_probability" in data["episode"]:
             less_episode = {k: v for k, v in data["episode"].items() if k != "failure_probability"}
-            rows.append(judge_data(f"{path.stem} without failure_probability", "", {**data, "episode": less_episode}))
+            rows.append(
+                judge_data(
+                    f"{path.stem} without failure_probability",
+                    "",
+                    {**data, "episode": less_episode},
+                )
+            )
     return rows
 
 
@@ -117,20 +134,29 @@ def page() -> str:
     """docs/doctor/rewards.md."""
     lines = [INTRODUCTION]
     for mechanism in (clip_cuts_the_goal, *MECHANISMS):
-        name = mechanism.__name__.replace("shaping_or_proxy_outweighs", "shaping_outweighs_the_goal, proxy_without_goal")
+        name = mechanism.__name__.replace(
+            "shaping_or_proxy_outweighs", "shaping_outweighs_the_goal, proxy_without_goal"
+        )
         lines.append(f"**{name}**: {' '.join((mechanism.__doc__ or '').split())}\n")
     lines.append(SCORE.rstrip("\n"))
     for folder, meaning in SETS.items():
         s = summary(results(folder))
-        cells = [s[k] for k in ("sick", "critical", "named", "sound", "false_critical", "false_warning")]
+        cells = [
+            s[k] for k in ("sick", "critical", "named", "sound", "false_critical", "false_warning")
+        ]
         lines.append(f"| {meaning} | {' | '.join(map(str, cells))} |")
     lines += [caveat(), held_out.section()]
     for folder, meaning in SETS.items():
-        lines += [f"## `benchmarks/rewards/{folder}`: {meaning}\n", "| reward | source | should be | is | mechanisms found |"]
+        lines += [
+            f"## `benchmarks/rewards/{folder}`: {meaning}\n",
+            "| reward | source | should be | is | mechanisms found |",
+        ]
         lines.append("| --- | --- | --- | --- | --- |")
         for r in results(folder):
             should = f"{r['expected']} {r['mechanism']}".strip()
-            lines.append(f"| {r['name']} | {r['source']} | {should} | {r['got']} | {', '.join(r['found'])} |")
+            lines.append(
+                f"| {r['name']} | {r['source']} | {should} | {r['got']} | {', '.join(r['found'])} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
@@ -143,7 +169,10 @@ def main() -> int:
         left = leave_out()
         for r in left:
             if not r["right"]:
-                print(f"  {r['name']}: should be {r['expected']} {r['mechanism']}, is {r['got']} {r['found']}")
+                print(
+                    f"  {r['name']}: should be {r['expected']} {r['mechanism']}, is {r['got']} "
+                    f"{r['found']}"
+                )
         print(f"{sum(not r['right'] for r in left)} of {len(left)} change")
         return 0
     wrong = 0
@@ -151,13 +180,18 @@ def main() -> int:
         rows = results(folder)
         s = summary(rows)
         print(
-            f"{folder} ({meaning}): {s['critical']} of {s['sick']} sick rewards critical, {s['named']} with the right mechanism; "
-            f"of {s['sound']} sound ones {s['false_critical']} called critical, {s['false_warning']} with a warning"
+            f"{folder} ({meaning}): {s['critical']} of {s['sick']} sick rewards critical, "
+            f"{s['named']} with the right mechanism; "
+            f"of {s['sound']} sound ones {s['false_critical']} called critical, "
+            f"{s['false_warning']} with a warning"
         )
         for r in rows:
             if not r["right"]:
                 wrong += 1
-                print(f"  {r['name']}: should be {r['expected']} {r['mechanism']}, is {r['got']} {r['found']}")
+                print(
+                    f"  {r['name']}: should be {r['expected']} {r['mechanism']}, is {r['got']} "
+                    f"{r['found']}"
+                )
     return 1 if wrong else 0
 
 

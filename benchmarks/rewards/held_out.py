@@ -1,7 +1,9 @@
-"""Described rewards kept apart from the shipped ones. What each round scored at its first try is kept as it was.
+"""Described rewards kept apart from the shipped ones. What each round scored at its first try is
+kept as it was.
 
-Each round was written, with the verdict it should get, before the audit ran on it. Then rules that were wrong in general were
-mended, and the next round was written. The shipped examples (`first`, `kept_aside`) have none of these.
+Each round was written, with the verdict it should get, before the audit ran on it. Then rules that
+were wrong in general were mended, and the next round was written. The shipped examples (`first`,
+`kept_aside`) have none of these.
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ from benchmarks.rewards.judge import judge, summary
 
 FOLDER = Path(__file__).parents[2] / "tests" / "doctor" / "rewards_held_out"
 
-# round → what it is, and its score at the first try: sick found critical, right mechanism among them, sound called critical, warned
+# round → what it is, and its score at the first try: sick found critical, right mechanism among
+# them, sound called critical, warned
 ROUNDS: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "round_1": ("known environments and published cases", (24, 24, 0, 0)),
     "round_2": ("the same, after mending", (20, 20, 0, 0)),
     "round_3": ("environments with their real numbers; sick ones in few words", (15, 15, 1, 2)),
     "round_4": ("both, after mending", (10, 10, 2, 0)),
-    "round_5": ("by another author, the first half of them before reading the rules", (15, 15, 2, 0)),
+    "round_5": (
+        "by another author, the first half of them before reading the rules",
+        (15, 15, 2, 0),
+    ),
     "round_6": ("by the same, after mending", (9, 9, 0, 0)),
     "round_7": ("by a third author, before reading the rules", (18, 17, 1, 0)),
     "round_8": ("by the same, aimed at what the seventh had missed", (8, 8, 2, 1)),
@@ -75,7 +81,8 @@ def section() -> str:
     for name, (what, (found, named, critical, warned)) in ROUNDS.items():
         s = summary(rows(name))
         lines.append(
-            f"| {name}: {what} | {s['sick']} | {found} | {named} | {s['sound']} | {critical}, {warned} "
+            f"| {name}: {what} | {s['sick']} | {found} | {named} | {s['sound']} | {critical}, "
+            f"{warned} "
             f"| {s['critical']} | {s['named']} | {s['false_critical']}, {s['false_warning']} |"
         )
     return TEXT + "\n".join(lines) + "\n" + LEARNT

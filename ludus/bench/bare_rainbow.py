@@ -1,4 +1,5 @@
-"""The arithmetic of a Rainbow iteration and nothing else: no envs, no replay, no metrics, random data."""
+"""The arithmetic of a Rainbow iteration and nothing else: no envs, no replay, no metrics, random
+data."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ class BareRainbow:
         self.policy = copy.deepcopy(role.policy).train()
         self.target = copy.deepcopy(role.target)
         self.parameters = list(self.policy.online.parameters())
-        self.optimizer = torch.optim.AdamW(self.parameters, fused=True, capturable=role.replay.head.is_cuda)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, fused=True, capturable=role.replay.head.is_cuda
+        )
         self.updates = round(role.updates_per_iteration)
         self.device = role.replay.head.device
         self.acting, self.acting_seen = self._data(self.rows)
@@ -30,7 +33,12 @@ class BareRainbow:
 
     def _data(self, rows: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         parts = {
-            n: shaped(torch.ones(1, rows, p.frames, p.height, p.width, dtype=torch.uint8, device=self.device), p)
+            n: shaped(
+                torch.ones(
+                    1, rows, p.frames, p.height, p.width, dtype=torch.uint8, device=self.device
+                ),
+                p,
+            )
             for n, p in self.policy.seen.items()
         }
         return torch.randn(1, rows, self.policy.entries, device=self.device), parts
@@ -49,15 +57,21 @@ class BareRainbow:
         with torch.no_grad(), precision():
             features = self.target.features(x, self.learning_seen)[0]
             source = online if c.double else self.target
-            best = source.expectation(online.features(x, self.learning_seen)[0] if c.double else features).argmax(-1)
+            best = source.expectation(
+                online.features(x, self.learning_seen)[0] if c.double else features
+            ).argmax(-1)
             shares = random_shares(c.batch, c.target_quantiles, self.device) if c.iqn else None
             target = chosen(self.target.values(features, shares), best)
         self.optimizer.zero_grad()
         with precision():
             shares = random_shares(c.batch, c.quantiles, self.device) if c.iqn else None
-            estimate = chosen(online.values(online.features(x, self.learning_seen, True)[0], shares), self.action)
+            estimate = chosen(
+                online.values(online.features(x, self.learning_seen, True)[0], shares), self.action
+            )
         error = target.unsqueeze(1) - estimate.unsqueeze(2)
-        loss = quantile_huber(error, shares, c.kappa) if shares is not None else huber(error, c.kappa)
+        loss = (
+            quantile_huber(error, shares, c.kappa) if shares is not None else huber(error, c.kappa)
+        )
         loss.mean().backward()
         nn.utils.clip_grad_norm_(self.parameters, 10.0, foreach=True)
         self.optimizer.step()

@@ -1,4 +1,5 @@
-"""Simulation speed: valid agent-steps per second, with fresh random actions copied in every step, observations included."""
+"""Simulation speed: valid agent-steps per second, with fresh random actions copied in every step,
+observations included."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def _action_sets(batch: Batch) -> list[dict[str, Any]]:
     sets = []
     for _ in range(ACTION_SETS):
         values = {
-            "continuous": rng.uniform(-1, 1, (*shape, len(batch.layout.continuous))).astype(np.float32),
+            "continuous": rng.uniform(-1, 1, (*shape, len(batch.layout.continuous))).astype(
+                np.float32
+            ),
             "binary": rng.integers(0, 2, (*shape, len(batch.layout.binary))).astype(np.int8),
             "choices": (rng.random((*shape, len(options))) * options).astype(np.int32),
         }
@@ -36,10 +39,19 @@ def _action_sets(batch: Batch) -> list[dict[str, Any]]:
 
 
 def measure(
-    game: Game, *, preset: str | None, device: str, num_envs: int, threads: int, seconds: float, seed: int = 0
+    game: Game,
+    *,
+    preset: str | None,
+    device: str,
+    num_envs: int,
+    threads: int,
+    seconds: float,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Steps a batch for about `seconds` and counts what was valid."""
-    batch = Batch(game, num_envs, device=device, preset=preset, threads=threads, seed=seed, stagger=True)
+    batch = Batch(
+        game, num_envs, device=device, preset=preset, threads=threads, seed=seed, stagger=True
+    )
     round_of_steps = _cuda_round(batch) if device == "cuda" else _cpu_round(batch)
     round_of_steps()
     _wait(batch)

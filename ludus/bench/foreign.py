@@ -1,7 +1,9 @@
-"""Envs of other libraries in Ludus, beside Stable-Baselines3's vectorised envs: env-steps per second with random actions.
+"""Envs of other libraries in Ludus, beside Stable-Baselines3's vectorised envs: env-steps per
+second with random actions.
 
-All are measured one after the other, in rounds, and the best round of each counts: another process on the machine then
-disturbs none of them alone. Ludus chooses between worker processes and its own by itself.
+All are measured one after the other, in rounds, and the best round of each counts: another process
+on the machine then disturbs none of them alone. Ludus chooses between worker processes and its own
+by itself.
 """
 
 from __future__ import annotations
@@ -21,14 +23,27 @@ ACTION_SETS, WARM_UP = 64, 20
 PEERS = ("sb3_subproc", "sb3_dummy")
 
 
-def measure(source: str, envs: int, seconds: float, against: str | None = None, rounds: int = 3, seed: int = 0) -> dict[str, Any]:
+def measure(
+    source: str,
+    envs: int,
+    seconds: float,
+    against: str | None = None,
+    rounds: int = 3,
+    seed: int = 0,
+) -> dict[str, Any]:
     """The JSON of `ludus bench env`."""
     if against not in (None, "sb3"):
         raise LudusError(f"unknown peer '{against}' of a foreign env: there is sb3")
     rates = dict.fromkeys(["ludus", *(PEERS if against else ())], 0.0)
     batch = ForeignBatch(source, envs, seed=seed)
-    with ExitStack() as stack:  # the peer's processes take longer to start than to measure: they wait from round to round
-        peers = {peer: stack.enter_context(closing(_peer(source, envs, peer))) for peer in PEERS if against}
+    with (
+        ExitStack() as stack
+    ):  # the peer's processes take longer to start than to measure: they wait from round to round
+        peers = {
+            peer: stack.enter_context(closing(_peer(source, envs, peer)))
+            for peer in PEERS
+            if against
+        }
         for _ in range(rounds):
             rates["ludus"] = max(rates["ludus"], _own_rate(batch, seconds / rounds))
             for peer, vector in peers.items():
@@ -83,15 +98,23 @@ def _peer(source: str, envs: int, peer: str) -> Any:
     try:
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
     except ImportError:
-        raise LudusError("--against sb3 needs Stable-Baselines3: pip install stable-baselines3") from None
+        raise LudusError(
+            "--against sb3 needs Stable-Baselines3: pip install stable-baselines3"
+        ) from None
     if not source.startswith("gym:"):
-        raise LudusError(f"Stable-Baselines3 steps Gymnasium envs, not {source}: leave --against out")
-    return (SubprocVecEnv if peer == "sb3_subproc" else DummyVecEnv)([lambda: make_env(source) for _ in range(envs)])
+        raise LudusError(
+            f"Stable-Baselines3 steps Gymnasium envs, not {source}: leave --against out"
+        )
+    return (SubprocVecEnv if peer == "sb3_subproc" else DummyVecEnv)(
+        [lambda: make_env(source) for _ in range(envs)]
+    )
 
 
 def _peer_rate(vector: Any, envs: int, seconds: float) -> float:
     vector.reset()
-    sets = [np.array([vector.action_space.sample() for _ in range(envs)]) for _ in range(ACTION_SETS)]
+    sets = [
+        np.array([vector.action_space.sample() for _ in range(envs)]) for _ in range(ACTION_SETS)
+    ]
     for i in range(WARM_UP):
         vector.step(sets[i])
     begin, i = time.perf_counter(), 0

@@ -1,4 +1,5 @@
-"""What the device can do at most, measured, and how much of it an iteration's arithmetic asks for, counted."""
+"""What the device can do at most, measured, and how much of it an iteration's arithmetic asks for,
+counted."""
 
 from __future__ import annotations
 
@@ -31,9 +32,13 @@ class _Traffic(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         read = [t for t in tree_leaves((args, kwargs or {})) if isinstance(t, Tensor)]
         written = [t for t in tree_leaves(out) if isinstance(t, Tensor)]
-        changes = any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
+        changes = any(
+            a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments
+        )
         addresses = {t.untyped_storage().data_ptr() for t in read}
-        if changes or not all(t.untyped_storage().data_ptr() in addresses for t in written):  # else it is a view
+        if changes or not all(
+            t.untyped_storage().data_ptr() in addresses for t in written
+        ):  # else it is a view
             self.bytes += sum(t.numel() * t.element_size() for t in [*read, *written])
         return out
 
@@ -58,7 +63,9 @@ def bandwidth(device: str, size: int) -> float:
     return 2 * size / _seconds(lambda: target.copy_(source), device)
 
 
-def shares(work: Work, seconds: float, device: str, dtype: torch.dtype) -> dict[str, dict[str, float]]:
+def shares(
+    work: Work, seconds: float, device: str, dtype: torch.dtype
+) -> dict[str, dict[str, float]]:
     """The limits, and what share of them `work` in `seconds` is."""
     on_gpu = device == "cuda"
     rate = matrix_rate(device, dtype, 8192 if on_gpu else 1024)

@@ -1,10 +1,12 @@
 """Other libraries: their trainers on the same envs, and their own envs of the same kind.
 
-Trainers: Stable-Baselines3's PPO, sb3-contrib's RecurrentPPO and, beside Rainbow, its QR-DQN, through a batched VecEnv.
+Trainers: Stable-Baselines3's PPO, sb3-contrib's RecurrentPPO and, beside Rainbow, its QR-DQN,
+through a batched VecEnv.
 
-They have no hybrid actions and one policy, so they get one role (the first; bots at random play the others) and a Box for
-every action entry, keys pressed above 0. That is less work than Ludus does for the same game, not more. QR-DQN gets the choice
-itself. It has neither dueling streams nor a network for quantiles nor n-step targets: again less work.
+They have no hybrid actions and one policy, so they get one role (the first; bots at random play the
+others) and a Box for every action entry, keys pressed above 0. That is less work than Ludus does
+for the same game, not more. QR-DQN gets the choice itself. It has neither dueling streams nor a
+network for quantiles nor n-step targets: again less work.
 """
 
 from __future__ import annotations
@@ -25,13 +27,18 @@ def _vec_env(config: Config, discrete: bool = False) -> Any:
         from gymnasium import spaces
         from stable_baselines3.common.vec_env.base_vec_env import VecEnv
     except ImportError:
-        raise LudusError("--against sb3 needs Stable-Baselines3: pip install stable-baselines3 sb3-contrib") from None
+        raise LudusError(
+            "--against sb3 needs Stable-Baselines3: pip install stable-baselines3 sb3-contrib"
+        ) from None
 
     class LudusVecEnv(VecEnv):
-        """One row per agent of a role. A finished row shows its final observation, the next one is the reset row."""
+        """One row per agent of a role. A finished row shows its final observation, the next one is
+        the reset row."""
 
         def __init__(self) -> None:
-            self.batch = make_batch(config, config.envs, config.seed, stagger=True, threads=config.train.threads or 1)
+            self.batch = make_batch(
+                config, config.envs, config.seed, stagger=True, threads=config.train.threads or 1
+            )
             seats = self.batch.layout.seats
             for other in seats[1:]:
                 self.batch.set_controller(other.role, "random")
@@ -64,14 +71,23 @@ def _vec_env(config: Config, discrete: bool = False) -> Any:
             self.batch["binary"][:, self.agents] = shaped[..., c : c + b] > 0
             for i, options in enumerate(self.batch.layout.choices.values()):
                 share = (shaped[..., c + b + i] + 1) / 2
-                self.batch["choices"][:, self.agents, i] = np.minimum((share * len(options)).astype(int), len(options) - 1)
+                self.batch["choices"][:, self.agents, i] = np.minimum(
+                    (share * len(options)).astype(int), len(options) - 1
+                )
 
         def step_wait(self) -> Any:
             self.batch.step()
             self.valid += int(self.batch["valid"][:, self.agents].sum())
-            ended = (self.batch["agent_terminated"] | self.batch["agent_truncated"])[:, self.agents].reshape(-1)
+            ended = (self.batch["agent_terminated"] | self.batch["agent_truncated"])[
+                :, self.agents
+            ].reshape(-1)
             infos: list[dict] = [{} for _ in range(self.rows)]
-            return self._observation(), self.batch["reward"][:, self.agents].reshape(-1).copy(), ended, infos
+            return (
+                self._observation(),
+                self.batch["reward"][:, self.agents].reshape(-1).copy(),
+                ended,
+                infos,
+            )
 
         def close(self) -> None: ...
 
@@ -80,7 +96,9 @@ def _vec_env(config: Config, discrete: bool = False) -> Any:
 
         def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
 
-        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list:
+        def env_method(
+            self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+        ) -> list:
             return [None] * self.rows
 
         def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
@@ -90,7 +108,8 @@ def _vec_env(config: Config, discrete: bool = False) -> Any:
 
 
 def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
-    """The same for QR-DQN. Equal are envs, batch, replayed samples per step, sizes of layers and number of quantiles."""
+    """The same for QR-DQN. Equal are envs, batch, replayed samples per step, sizes of layers and
+    number of quantiles."""
     from dataclasses import replace
 
     import torch
@@ -101,19 +120,34 @@ def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
     options: dict[str, Any] = {}
     if not defaults:
         c = config.rainbow
-        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[config.policy.activation]
-        network = dict(net_arch=[*config.policy.hidden, c.stream], activation_fn=activation, n_quantiles=c.quantiles)
+        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[
+            config.policy.activation
+        ]
+        network = dict(
+            net_arch=[*config.policy.hidden, c.stream],
+            activation_fn=activation,
+            n_quantiles=c.quantiles,
+        )
         options = dict(
-            batch_size=c.batch, buffer_size=c.replay, learning_starts=c.batch, policy_kwargs=network, train_freq=c.rollout,
+            batch_size=c.batch,
+            buffer_size=c.replay,
+            learning_starts=c.batch,
+            policy_kwargs=network,
+            train_freq=c.rollout,
             gradient_steps=max(1, round(c.rollout * env.rows * c.replay_ratio / c.batch)),
-            target_update_interval=round(c.target_every * c.batch / c.replay_ratio),  # it counts agent-steps, not updates
-        )  # fmt: skip
+            target_update_interval=round(
+                c.target_every * c.batch / c.replay_ratio
+            ),  # it counts agent-steps, not updates
+        )
     model: Any = QRDQN("MlpPolicy", env, device="cpu", seed=0, **options)
-    return _rate(model, env, max(model.train_freq.frequency, 64) * env.rows, seconds)  # default settings update every 4 steps
+    return _rate(
+        model, env, max(model.train_freq.frequency, 64) * env.rows, seconds
+    )  # default settings update every 4 steps
 
 
 def sb3(config: Config, seconds: float, defaults: bool) -> float:
-    """Valid agent-steps per second. `defaults`: 8 envs and the library's own settings, as most of its users run it."""
+    """Valid agent-steps per second. `defaults`: 8 envs and the library's own settings, as most of
+    its users run it."""
     from dataclasses import replace
 
     import torch
@@ -122,14 +156,26 @@ def sb3(config: Config, seconds: float, defaults: bool) -> float:
     options: dict[str, Any] = {}
     if not defaults:
         learn = config.learn
-        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[config.policy.activation]
+        activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[
+            config.policy.activation
+        ]
         hidden = list(config.policy.hidden)
-        network: dict[str, Any] = dict(net_arch=dict(pi=hidden, vf=hidden), activation_fn=activation)
+        network: dict[str, Any] = dict(
+            net_arch=dict(pi=hidden, vf=hidden), activation_fn=activation
+        )
         if config.policy.memory == "lstm":
-            network |= dict(lstm_hidden_size=config.policy.memory_size, enable_critic_lstm=config.policy.separate_value,
-                            shared_lstm=not config.policy.separate_value)  # fmt: skip
+            network |= dict(
+                lstm_hidden_size=config.policy.memory_size,
+                enable_critic_lstm=config.policy.separate_value,
+                shared_lstm=not config.policy.separate_value,
+            )
         rows = learn.rollout * env.rows
-        options = dict(n_steps=learn.rollout, batch_size=rows // learn.minibatches, n_epochs=learn.epochs, policy_kwargs=network)
+        options = dict(
+            n_steps=learn.rollout,
+            batch_size=rows // learn.minibatches,
+            n_epochs=learn.epochs,
+            policy_kwargs=network,
+        )
     if config.policy.memory == "lstm":
         from sb3_contrib import RecurrentPPO
 
@@ -142,7 +188,8 @@ def sb3(config: Config, seconds: float, defaults: bool) -> float:
 
 
 def _rate(model: Any, env: Any, step: int, seconds: float) -> float:
-    """Valid agent-steps per second, measured over whole rounds of `step` agent-steps after a first one."""
+    """Valid agent-steps per second, measured over whole rounds of `step` agent-steps after a first
+    one."""
     model.learn(step)
     start, env.valid, total = time.perf_counter(), 0, 0
     while time.perf_counter() - start < seconds or not total:
@@ -160,19 +207,25 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
     if config.algorithm == "rainbow":
         if layout_of(config)[0].seen:
             raise LudusError(
-                f"sb3 is given numbers, and {config.game} is seen as pictures: leave --against sb3 out, or use racing_lidar"
+                f"sb3 is given numbers, and {config.game} is seen as pictures: leave --against sb3 "
+                "out, or use racing_lidar"
             )
         return {
             "sb3_contrib_qrdqn_equal": sb3_qrdqn(config, seconds, False),
             "sb3_contrib_qrdqn_defaults": sb3_qrdqn(config, seconds, True),
         }
     label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"
-    return {f"{label}_equal": sb3(config, seconds, False), f"{label}_defaults": sb3(config, seconds, True)}
+    return {
+        f"{label}_equal": sb3(config, seconds, False),
+        f"{label}_defaults": sb3(config, seconds, True),
+    }
 
 
-# -- envs --------------------------------------------------------------------------------------------------------------
+# -- envs ------------------------------------------------------------------------------------------
 
-GYMNASIUM_ENVS = {"racing": "CarRacing-v3"}  # a game → the env of the same kind, with pixels and discrete actions
+GYMNASIUM_ENVS = {
+    "racing": "CarRacing-v3"
+}  # a game → the env of the same kind, with pixels and discrete actions
 
 
 def measure_env(name: str, game: str, seconds: float) -> dict[str, float]:
@@ -181,12 +234,17 @@ def measure_env(name: str, game: str, seconds: float) -> dict[str, float]:
         from ludus.bench.mettagrid import mettagrid_rate
 
         if game != "arena":
-            raise LudusError(f"mettagrid has no env like {game}: --against mettagrid works with arena")
+            raise LudusError(
+                f"mettagrid has no env like {game}: --against mettagrid works with arena"
+            )
         return {name: mettagrid_rate(seconds)}
     if name != "gymnasium":
         raise LudusError(f"unknown peer '{name}' of a game: there is gymnasium, mettagrid")
     if game not in GYMNASIUM_ENVS:
-        raise LudusError(f"Gymnasium has no env like {game}: --against gymnasium works with {', '.join(GYMNASIUM_ENVS)}")
+        raise LudusError(
+            f"Gymnasium has no env like {game}: --against gymnasium works with "
+            f"{', '.join(GYMNASIUM_ENVS)}"
+        )
     return {name: gymnasium_rate(GYMNASIUM_ENVS[game], seconds)}
 
 
@@ -195,7 +253,9 @@ def gymnasium_rate(env_id: str, seconds: float) -> float:
         import Box2D  # noqa: F401
         import gymnasium
     except ImportError:
-        raise LudusError("--against gymnasium needs its Box2D envs: pip install 'gymnasium[box2d]'") from None
+        raise LudusError(
+            "--against gymnasium needs its Box2D envs: pip install 'gymnasium[box2d]'"
+        ) from None
     env = gymnasium.make(env_id, continuous=False)
     env.action_space.seed(0)
     env.reset(seed=0)

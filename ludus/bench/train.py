@@ -1,8 +1,10 @@
-"""Training speed beside two yardsticks measured in the same run: a bare torch loop, and other libraries.
+"""Training speed beside two yardsticks measured in the same run: a bare torch loop, and other
+libraries.
 
-The *bound* is what torch alone needs for the same work: the same networks, batch sizes, dtype, passes and optimizer, on
-random data, with no envs, no sampling, no buffers, no metrics; as many rows as the trainer's last iteration acted for and
-learned from. A trainer cannot be faster without changing the algorithm.
+The *bound* is what torch alone needs for the same work: the same networks, batch sizes, dtype,
+passes and optimizer, on random data, with no envs, no sampling, no buffers, no metrics; as many
+rows as the trainer's last iteration acted for and learned from. A trainer cannot be faster without
+changing the algorithm.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ from ludus.training.loop import Trainer
 from ludus.training.start import create
 
 
-def measure(config: Config, seconds: float, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Valid agent-steps per second of the trainer as users run it (logging included, evaluation not), and time by phase.
-    `ready` is called after the first iteration, when everything is compiled."""
+def measure(
+    config: Config, seconds: float, ready: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Valid agent-steps per second of the trainer as users run it (logging included, evaluation
+    not), and time by phase. `ready` is called after the first iteration, when everything is
+    compiled."""
     with tempfile.TemporaryDirectory() as folder:
         trainer = create(Path(folder) / "bench", config, {})
         _iterate(trainer)
@@ -87,7 +92,9 @@ def bound(trainer: Trainer, seconds: float) -> Bound:
     counted = limits.count(bare)
     for w in work:
         if isinstance(w, _BareRole):
-            w.forward = compiled(w.forward, trainer.config)  # its kernels are fused where the trainer's are
+            w.forward = compiled(
+                w.forward, trainer.config
+            )  # its kernels are fused where the trainer's are
     on_gpu = trainer.config.device == "cuda"
     iteration = captured(bare) if on_gpu else bare
     iteration()
@@ -115,7 +122,8 @@ def captured(work: Callable[[], None]) -> Callable[[], None]:
 
 
 def simulating(trainer: Trainer, seconds: float) -> float:
-    """Seconds that the simulator alone takes of an iteration on CUDA, where it is a part of one graph."""
+    """Seconds that the simulator alone takes of an iteration on CUDA, where it is a part of one
+    graph."""
     steps = trainer.algorithm.rollout_steps
 
     def work() -> None:
@@ -147,24 +155,41 @@ class _BareRole:
         self.steps, self.rows = config.learn.rollout, role.rows
         self.length = config.learn.bptt or 1
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
-        self.policy = Policy(role.batch.layout.observation, role.space, config.policy, role.policy.seen).to(config.device)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), fused=True, capturable=config.device == "cuda")
+        self.policy = Policy(
+            role.batch.layout.observation, role.space, config.policy, role.policy.seen
+        ).to(config.device)
+        self.optimizer = torch.optim.Adam(
+            self.policy.parameters(), fused=True, capturable=config.device == "cuda"
+        )
         entries = self.policy.inputs
         useful = role.rollout.valued.unflatten(0, (-1, self.length)).any(1)
         chunks = (
             int(useful.sum()) if config.device == "cpu" else useful.numel()
         )  # on CUDA shapes do not vary: all are learned from
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
-        self.learning = torch.randn(self.length, max(1, chunks // self.minibatches), entries, device=config.device)
-        self.seen = {x.shape: self._bytes(role.policy.seen, *x.shape[:2]) for x in (self.acting, self.learning)}
+        self.learning = torch.randn(
+            self.length, max(1, chunks // self.minibatches), entries, device=config.device
+        )
+        self.seen = {
+            x.shape: self._bytes(role.policy.seen, *x.shape[:2])
+            for x in (self.acting, self.learning)
+        }
         self.forward = self._forward
 
     def _bytes(self, parts: Any, steps: int, rows: int) -> dict[str, torch.Tensor]:
-        """Pictures and histories of ones: what they show does not change what they cost. Tokens are spread over the cells, as
-        real ones are: at one place they would wait for each other."""
+        """Pictures and histories of ones: what they show does not change what they cost. Tokens are
+        spread over the cells, as real ones are: at one place they would wait for each other."""
         device, out = self.acting.device, {}
         for name, p in parts.items():
-            x = torch.ones(steps, rows, len(steps_back(p)), p.height, p.width, dtype=stored_as(p, device), device=device)
+            x = torch.ones(
+                steps,
+                rows,
+                len(steps_back(p)),
+                p.height,
+                p.width,
+                dtype=stored_as(p, device),
+                device=device,
+            )
             if isinstance(p, Seen) and isinstance(p.kind, Tokens):
                 x[..., CELL].random_(p.kind.cells)
                 x[..., FEATURE].random_(p.kind.features)
@@ -191,7 +216,9 @@ class _BareRole:
             nn.utils.clip_grad_norm_(self.policy.parameters(), 0.5, foreach=True)
             self.optimizer.step()
 
-    def _forward(self, x: torch.Tensor, state: torch.Tensor, starts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _forward(
+        self, x: torch.Tensor, state: torch.Tensor, starts: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         policy = self.policy
         split = policy.actor.memory.state_size
         features, _ = policy.actor(x, self.seen[x.shape], state[:, :split], starts)

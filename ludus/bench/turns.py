@@ -7,7 +7,8 @@ from typing import IO
 
 
 class Turn:
-    """A benchmark's turn: it begins with `wait`, once no other measures, and ends with the `with` block."""
+    """A benchmark's turn: it begins with `wait`, once no other measures, and ends with the `with`
+    block."""
 
     def __init__(self) -> None:
         self._file: IO[str] | None = None
@@ -29,6 +30,11 @@ class Turn:
             return
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._file is not None:
             self._file.close()  # which lets go of the lock

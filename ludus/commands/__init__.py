@@ -9,12 +9,15 @@ T = TypeVar("T")
 
 
 def parse(kind: type[T], arguments: list[str], command: str, example: str) -> T:
-    """Arguments as a dataclass; `--help` ends with an example. tyro prints what is wrong and exits with status 2."""
+    """Arguments as a dataclass; `--help` ends with an example. tyro prints what is wrong and exits
+    with status 2."""
     import tyro
 
     description = f"{(kind.__doc__ or '').strip()}\n\nExample: {example}"
     config = (tyro.conf.FlagCreatePairsOff,)
-    return tyro.cli(kind, args=arguments, prog=f"ludus {command}", description=description, config=config)
+    return tyro.cli(
+        kind, args=arguments, prog=f"ludus {command}", description=description, config=config
+    )
 
 
 @dataclass(kw_only=True)
@@ -22,7 +25,8 @@ class ReadsRuns:
     """An option of commands that load the games of runs."""
 
     trust: bool = False
-    """Load the game of a run that was not made on this machine, too, although that executes its code."""
+    """Load the game of a run that was not made on this machine, too, although that executes its
+    code."""
 
     def believe(self, *references: str) -> None:
         """With --trust: the runs that were named."""

@@ -17,10 +17,12 @@ SWEEP = [16, 64, 256, 1024, 4096, 16384, 65536]
 
 @dataclass(kw_only=True)
 class BenchEnv:
-    """Measures how fast a game simulates: valid agent-steps per second, actions copied in and observations written."""
+    """Measures how fast a game simulates: valid agent-steps per second, actions copied in and
+    observations written."""
 
     game: str
-    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE or env:MODULE:FUNCTION."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE or
+    env:MODULE:FUNCTION."""
     device: str = "cpu"
     """cpu or cuda."""
     envs: int | None = None
@@ -34,8 +36,8 @@ class BenchEnv:
     sweep: bool = False
     """Measure from 16 to 65,536 envs and print a table."""
     against: str | None = None
-    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3), mettagrid (for arena);
-    beside gym:ID: sb3, its SubprocVecEnv and DummyVecEnv."""
+    """A peer measured beside it, in one process on one core: gymnasium (for racing: CarRacing-v3),
+    mettagrid (for arena); beside gym:ID: sb3, its SubprocVecEnv and DummyVecEnv."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -51,7 +53,11 @@ def main(arguments: list[str]) -> int:
     if is_foreign(options.game):
         return _foreign(options)
     game, preset = load_game(options.game)
-    threads = options.threads if options.threads is not None else (os.cpu_count() or 1 if options.device == "cpu" else 1)
+    threads = (
+        options.threads
+        if options.threads is not None
+        else (os.cpu_count() or 1 if options.device == "cpu" else 1)
+    )
 
     def run(num_envs: int) -> dict:
         return measure(
@@ -71,7 +77,10 @@ def main(arguments: list[str]) -> int:
         else:
             print(f"{'envs':>8} {'agent-steps/s':>15} {'ns per agent-step':>18}")
             for row in rows:
-                print(f"{row['num_envs']:>8,} {row['agent_steps_per_s']:>15,.0f} {1e9 / row['agent_steps_per_s']:>18.1f}")
+                print(
+                    f"{row['num_envs']:>8,} {row['agent_steps_per_s']:>15,.0f} "
+                    f"{1e9 / row['agent_steps_per_s']:>18.1f}"
+                )
         return 0
     peers = _peers(options.against, game.name, options.seconds) if options.against else {}
     result = run(options.envs if options.envs is not None else 4096)
@@ -82,11 +91,15 @@ def main(arguments: list[str]) -> int:
     else:
         per_core = f", {result['per_core']:,.0f} per core" if result["per_core"] else ""
         print(
-            f"{game.name} on {options.device}: {result['agent_steps_per_s']:,.0f} agent-steps/s{per_core} "
+            f"{game.name} on {options.device}: {result['agent_steps_per_s']:,.0f} "
+            f"agent-steps/s{per_core} "
             f"({result['num_envs']:,} envs, {result['num_agents']} agents, {threads} threads)"
         )
         for name, rate in peers.items():
-            print(f"{name}, one process: {rate:,.0f} agent-steps/s; Ludus is {result['ratio'][name]:,.1f} times as fast")
+            print(
+                f"{name}, one process: {rate:,.0f} agent-steps/s; Ludus is "
+                f"{result['ratio'][name]:,.1f} times as fast"
+            )
     return 0
 
 
@@ -94,16 +107,28 @@ def _foreign(options: BenchEnv) -> int:
     from ludus.bench import foreign
 
     if options.sweep or options.device != "cpu":
-        raise LudusError(f"{options.game} runs in Python on the CPU: leave --sweep and --device out")
+        raise LudusError(
+            f"{options.game} runs in Python on the CPU: leave --sweep and --device out"
+        )
     result = foreign.measure(
-        options.game, options.envs if options.envs is not None else 16, options.seconds, options.against, seed=options.seed
+        options.game,
+        options.envs if options.envs is not None else 16,
+        options.seconds,
+        options.against,
+        seed=options.seed,
     )
     if options.json:
         print(json.dumps(result))
         return 0
-    print(f"{options.game}: {result['agent_steps_per_s']:,.0f} agent-steps/s ({result['num_envs']} envs)")
+    print(
+        f"{options.game}: {result['agent_steps_per_s']:,.0f} agent-steps/s ({result['num_envs']} "
+        "envs)"
+    )
     for name, peer in result["peers"].items():
-        print(f"{name}: {peer['agent_steps_per_s']:,.0f} steps/s; Ludus is {result['ratio'][name]:,.1f} times as fast")
+        print(
+            f"{name}: {peer['agent_steps_per_s']:,.0f} steps/s; Ludus is "
+            f"{result['ratio'][name]:,.1f} times as fast"
+        )
     return 0
 
 

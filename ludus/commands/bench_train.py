@@ -11,7 +11,10 @@ from ludus.errors import LudusError
 if TYPE_CHECKING:
     from ludus.config import Config
 
-SUMMARY = "Measures training speed, beside a bare torch loop doing the same arithmetic, and beside other libraries."
+SUMMARY = (
+    "Measures training speed, beside a bare torch loop doing the same arithmetic, and beside "
+    "other libraries."
+)
 EXAMPLE = "ludus bench train --recipe pursuit --against sb3 --json"
 
 
@@ -27,9 +30,13 @@ def main(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     head.add_argument(
-        "--recipe", required=True, help="a recipe, as for ludus train; its options follow (--envs, --learn.epochs …)"
+        "--recipe",
+        required=True,
+        help="a recipe, as for ludus train; its options follow (--envs, --learn.epochs …)",
     )
-    head.add_argument("--seconds", type=float, default=10.0, help="how long to measure each part (default: 10)")
+    head.add_argument(
+        "--seconds", type=float, default=10.0, help="how long to measure each part (default: 10)"
+    )
     head.add_argument("--against", help="a peer: sb3")
     own, rest = head.parse_known_args(arguments)
     if own.seconds <= 0:
@@ -51,7 +58,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _measured(config: Config, seconds: float, against: str | None, wait: Callable[[], None]) -> dict[str, Any]:
+def _measured(
+    config: Config, seconds: float, against: str | None, wait: Callable[[], None]
+) -> dict[str, Any]:
     """The trainer, its bound and its peers, once `wait` returns."""
     import torch
 
@@ -73,8 +82,13 @@ def _measured(config: Config, seconds: float, against: str | None, wait: Callabl
         "threads": config.train.threads,
         "agent_steps_per_s": ours["agent_steps_per_s"],
         "phases": ours["phases"],
-        "bound": {"agent_steps_per_s": limit.agent_steps_per_s, "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s},
-        "limits": limits.shares(limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype))),
+        "bound": {
+            "agent_steps_per_s": limit.agent_steps_per_s,
+            "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s,
+        },
+        "limits": limits.shares(
+            limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype))
+        ),
         "memory": memory,
         "peers": {},
         "ratio": {},
@@ -91,16 +105,29 @@ def _measured(config: Config, seconds: float, against: str | None, wait: Callabl
 def _print(result: dict[str, Any]) -> None:
     bound, limits = result["bound"], result["limits"]
     print(
-        f"{result['recipe']} on {result['device']} ({result['dtype']}, {result['threads']} threads): "
+        f"{result['recipe']} on {result['device']} ({result['dtype']}, {result['threads']} "
+        "threads): "
         f"{result['agent_steps_per_s']:,.0f} agent-steps/s"
     )
-    print("  time   " + "  ".join(f"{name} {share:.1%}" for name, share in result["phases"].items()))
+    print(
+        "  time   " + "  ".join(f"{name} {share:.1%}" for name, share in result["phases"].items())
+    )
     print(f"  bound  {bound['agent_steps_per_s']:,.0f} (bare torch): {bound['share']:.0%} of it")
     matrix, bandwidth = limits["matrix"], limits["bandwidth"]
     print(
-        f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix operations/s, "
-        f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused operations)"
+        f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix "
+        "operations/s, "
+        f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused "
+        "operations)"
     )
-    print("  memory " + "  ".join(f"{name.partition('/')[2]} {value:,.0f}" for name, value in result["memory"].items()))
+    print(
+        "  memory "
+        + "  ".join(
+            f"{name.partition('/')[2]} {value:,.0f}" for name, value in result["memory"].items()
+        )
+    )
     for name, ratio in result["ratio"].items():
-        print(f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} times as fast")
+        print(
+            f"  {name}: {result['peers'][name]['agent_steps_per_s']:,.0f}, ours is {ratio:.1f} "
+            "times as fast"
+        )

@@ -15,7 +15,8 @@ Example: ludus completion bash > ~/.local/share/bash-completion/completions/ludu
 """
 
 BASH = r"""_ludus() {{
-    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}"
+    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
+    local command="${{COMP_WORDS[1]}}"
     local runs="$(compgen -d runs/ 2>/dev/null)"
     if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "{first}" -- "$word"))
     elif [ "$before" = bench ]; then COMPREPLY=($(compgen -W "{second}" -- "$word"))
@@ -40,7 +41,9 @@ def main(arguments: list[str]) -> int:
         raise LudusError(f"no completion for '{arguments[0]}': there is bash and zsh")
     first = " ".join(dict.fromkeys(name.split()[0] for name in COMMANDS))
     second = " ".join(name.split()[1] for name in COMMANDS if name.startswith("bench "))
-    script = BASH.format(first=first, second=second, games=" ".join(REGISTRY), recipes=" ".join(RECIPES))
+    script = BASH.format(
+        first=first, second=second, games=" ".join(REGISTRY), recipes=" ".join(RECIPES)
+    )
     if arguments[0] == "zsh":
         script = "autoload -U +X bashcompinit && bashcompinit\n" + script
     print(script, end="")

@@ -23,9 +23,11 @@ SHARED = (*BOOKKEEPING, "train.", "device")
 
 @dataclass(kw_only=True)
 class BisectRuns(ReadsRuns):
-    """Which difference between two runs makes one of them fail? Runs the good one with subsets of the differences.
+    """Which difference between two runs makes one of them fail? Runs the good one with subsets of
+    the differences.
 
-    Results are kept, one file per trial: interrupted, it goes on where it was. Status 1 if the failure does not show.
+    Results are kept, one file per trial: interrupted, it goes on where it was. Status 1 if the
+    failure does not show.
     """
 
     good: Annotated[str, tyro.conf.Positional]
@@ -37,7 +39,8 @@ class BisectRuns(ReadsRuns):
     jobs: int = 1
     """Trials that run at the same time, one thread each."""
     metric: str | None = None
-    """What tells good from bad, such as eval/self/return (default: the curve in which the two runs differ most surely)."""
+    """What tells good from bad, such as eval/self/return (default: the curve in which the two runs
+    differ most surely)."""
     agent_steps: int | None = None
     """Budget of a trial (default: that of the good run). Long enough for the failure to show."""
     run: str | None = None
@@ -47,7 +50,12 @@ class BisectRuns(ReadsRuns):
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(BisectRuns, arguments, "doctor bisect", "ludus doctor bisect runs/works runs/fails --seeds 3 --jobs 2")
+    options = parse(
+        BisectRuns,
+        arguments,
+        "doctor bisect",
+        "ludus doctor bisect runs/works runs/fails --seeds 3 --jobs 2",
+    )
     from ludus.commands.doctor_compare import game_differences
     from ludus.config import unflatten
     from ludus.doctor.compare import compare, seeds_of
@@ -62,7 +70,10 @@ def main(arguments: list[str]) -> int:
     options.believe(str(good), str(bad))
     comparison = compare(good, bad, game_differences(str(good), str(bad)))
     if comparison.different_games:
-        raise LudusError(f"{good} and {bad} are runs of different games: bisect repeats one game with other settings")
+        raise LudusError(
+            f"{good} and {bad} are runs of different games: bisect repeats one game with other "
+            "settings"
+        )
     differences = bisectable(comparison)
     metric = options.metric or _metric(comparison)
     settings = _settings(good, options.agent_steps), _settings(bad, options.agent_steps)
@@ -79,20 +90,32 @@ def main(arguments: list[str]) -> int:
     quiet = options.json or not sys.stderr.isatty()
     launcher = Launcher(*settings, options.jobs, (lambda t, f: None) if quiet else told)
     trials = Trials(root, metric, launcher)
-    answer = Bisect([d.key for d in differences], range(options.seeds), trials, options.jobs).search()
-    print(json.dumps(report(answer, comparison, metric)) if options.json else text(answer, comparison, metric, root))
+    answer = Bisect(
+        [d.key for d in differences], range(options.seeds), trials, options.jobs
+    ).search()
+    print(
+        json.dumps(report(answer, comparison, metric))
+        if options.json
+        else text(answer, comparison, metric, root)
+    )
     return 0 if answer.causes else 1
 
 
 def bisectable(comparison: Comparison) -> list[Difference]:
-    """Settings that someone chose, likeliest culprit first. What is derived follows from them; versions cannot be set."""
+    """Settings that someone chose, likeliest culprit first. What is derived follows from them;
+    versions cannot be set."""
     chosen = [
-        d for _, d in comparison.suspects if d.kind == "setting" and d.origin != ("derived", "derived") and not d.key.startswith(SHARED)
-    ]  # fmt: skip
+        d
+        for _, d in comparison.suspects
+        if d.kind == "setting"
+        and d.origin != ("derived", "derived")
+        and not d.key.startswith(SHARED)
+    ]
     if not chosen:
         others = ", ".join(d.key for _, d in comparison.suspects) or "nothing"
         raise LudusError(
-            f"the runs differ in no setting that can be tried by itself, only in {others}: see `ludus doctor compare`"
+            f"the runs differ in no setting that can be tried by itself, only in {others}: see "
+            "`ludus doctor compare`"
         )
     return chosen
 
@@ -100,20 +123,33 @@ def bisectable(comparison: Comparison) -> list[Difference]:
 def _metric(comparison: Comparison) -> str:
     if not comparison.partings:
         raise LudusError(
-            f"the curves of {comparison.a} and {comparison.b} do not part beyond their noise: give the one that matters as --metric"
+            f"the curves of {comparison.a} and {comparison.b} do not part beyond their noise: give "
+            "the one that matters as --metric"
         )
     return comparison.partings[0].curve
 
 
 def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
-    """Of a run, with derived values left to be derived anew, one thread, and a budget in agent-steps."""
+    """Of a run, with derived values left to be derived anew, one thread, and a budget in
+    agent-steps."""
     from ludus.doctor.log import read_log
 
     data = read_json(run / "config.json")
-    values = {n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()}
+    values = {
+        n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()
+    }
     budget = agent_steps or values["train.total_agent_steps"] or read_log(run).steps
-    shared = {"train.threads": 1, "train.total_agent_steps": int(budget), "train.total_seconds": None}
-    quiet = {"log.tensorboard": False, "log.wandb": None, "log.replay_every": 0, "log.diagnostics_every": 0}
+    shared = {
+        "train.threads": 1,
+        "train.total_agent_steps": int(budget),
+        "train.total_seconds": None,
+    }
+    quiet = {
+        "log.tensorboard": False,
+        "log.wandb": None,
+        "log.replay_every": 0,
+        "log.diagnostics_every": 0,
+    }
     seconds = {"eval.every_seconds": None, "eval.every_agent_steps": None, "eval.greedy": False}
     plain = {
         "checkpoint.best_metric": None,
@@ -126,12 +162,15 @@ def _remember(root: Path, settings: dict[str, Any]) -> None:
     """Results of other settings must not be taken for those of these."""
     path, now = root / "settings.json", json.dumps(settings, sort_keys=True)
     if path.exists() and path.read_text() != now:
-        raise LudusError(f"{root} holds trials of other runs or another budget: choose another --run, or remove it")
+        raise LudusError(
+            f"{root} holds trials of other runs or another budget: choose another --run, or remove "
+            "it"
+        )
     root.mkdir(parents=True, exist_ok=True)
     path.write_text(now)
 
 
-# -- words ---------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 def _named(key: str, comparison: Comparison) -> str:
@@ -143,7 +182,9 @@ def _cause(cause: Cause, answer: Answer, comparison: Comparison) -> str:
     names = [_named(key, comparison) for key in cause.keys]
     if len(names) == 1:
         return f"{names[0]} alone makes it fail, in {cause.verdict}"
-    alone = "; ".join(f"{key} alone does{'' if v.fails else ' not'} ({v})" for key, v in cause.alone.items())
+    alone = "; ".join(
+        f"{key} alone does{'' if v.fails else ' not'} ({v})" for key, v in cause.alone.items()
+    )
     return f"{' together with '.join(names)} make it fail, in {cause.verdict}; {alone}"
 
 
@@ -155,7 +196,8 @@ def findings(answer: Answer, comparison: Comparison, metric: str) -> list[Findin
             check="bisect",
             severity="critical",
             cause=_cause(cause, answer, comparison),
-            evidence=f"{metric}: {good:.4g} good, {bad:.4g} bad, over {len(answer.good)} seeds; {len(answer.tried)} subsets tried",
+            evidence=f"{metric}: {good:.4g} good, {bad:.4g} bad, over {len(answer.good)} seeds; "
+            f"{len(answer.tried)} subsets tried",
             confidence=round(cause.certainty, 3),
             fix=" ".join(f"--{key.replace('_', '-')} {back[key]}" for key in cause.keys),
         )
@@ -177,20 +219,36 @@ def report(answer: Answer, comparison: Comparison, metric: str) -> dict[str, Any
         **as_json(findings(answer, comparison, metric)),
         "metric": metric,
         "differences": list(answer.differences),
-        "causes": [{"keys": list(c.keys), "certainty": round(c.certainty, 4), **told(c.verdict)} for c in answer.causes],
+        "causes": [
+            {"keys": list(c.keys), "certainty": round(c.certainty, 4), **told(c.verdict)}
+            for c in answer.causes
+        ],
         "tried": [{"keys": sorted(s), **told(v)} for s, v in answer.tried.items()],
-        "cost": {"runs": answer.runs, "agent_steps": answer.agent_steps, "seconds": round(answer.seconds, 1)},
+        "cost": {
+            "runs": answer.runs,
+            "agent_steps": answer.agent_steps,
+            "seconds": round(answer.seconds, 1),
+        },
     }
 
 
 def text(answer: Answer, comparison: Comparison, metric: str, root: Path) -> str:
-    lines = [f"Of {len(answer.differences)} differences ({', '.join(answer.differences)}), by {metric}:"]
-    lines += [f"  {_cause(c, answer, comparison)} (certainty {c.certainty:.0%})" for c in answer.causes]
+    lines = [
+        f"Of {len(answer.differences)} differences ({', '.join(answer.differences)}), by {metric}:"
+    ]
+    lines += [
+        f"  {_cause(c, answer, comparison)} (certainty {c.certainty:.0%})" for c in answer.causes
+    ]
     if not answer.causes:
         lines.append("  none makes it fail: all together they do not either")
-    lines += [f"  {key} alone does not ({verdict})" for key, verdict in answer.harmless.items() if _innocent(key, answer)]
+    lines += [
+        f"  {key} alone does not ({verdict})"
+        for key, verdict in answer.harmless.items()
+        if _innocent(key, answer)
+    ]
     lines.append(
-        f"Cost: {answer.runs} runs, {answer.agent_steps:,} agent-steps, {answer.seconds:.0f} s of training; kept in {root}"
+        f"Cost: {answer.runs} runs, {answer.agent_steps:,} agent-steps, {answer.seconds:.0f} s of "
+        f"training; kept in {root}"
     )
     return "\n".join(lines)
 

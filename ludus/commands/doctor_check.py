@@ -18,13 +18,15 @@ EXAMPLE = "ludus doctor check hide_and_seek --game.reward.sees 0.2"
 
 @dataclass(kw_only=True)
 class Check:
-    """Can this recipe work? Audits its reward, then tries it out: what players earn, spaces, budget, one update. All options of
-    `ludus train RECIPE` may follow. Status 1 if the verdict is critical."""
+    """Can this recipe work? Audits its reward, then tries it out: what players earn, spaces,
+    budget, one update. All options of `ludus train RECIPE` may follow. Status 1 if the verdict is
+    critical."""
 
     recipe: Annotated[str | None, tyro.conf.Positional] = None
     """A recipe or game, NAME:PRESET, or module:function of your own."""
     rewards: str | None = None
-    """A reward described in a TOML file (docs/doctor/rewards.md), for a game that is not in Ludus."""
+    """A reward described in a TOML file (docs/doctor/rewards.md), for a game that is not in
+    Ludus."""
     paper: bool = False
     """Only audit the declared reward, without playing: a second instead of twenty."""
     overfit: float | None = None
@@ -76,7 +78,9 @@ def _of_recipe(name: str, changes: list[str], options: Check) -> list[Finding]:
     if changes:
         from ludus.commands.options import parse_config
 
-        config, _, _ = parse_config(config, changes, f"doctor check {name}", EXAMPLE, "Checks a recipe with changes.")
+        config, _, _ = parse_config(
+            config, changes, f"doctor check {name}", EXAMPLE, "Checks a recipe with changes."
+        )
     if options.paper:
         return audit_config(config)
     from ludus.examine.check import check_config

@@ -15,7 +15,8 @@ from ludus.reading import understood
 
 @dataclass(kw_only=True)
 class Compare:
-    """What differs between two runs, where their curves part, and which difference is the likeliest cause."""
+    """What differs between two runs, where their curves part, and which difference is the likeliest
+    cause."""
 
     a: Annotated[str, tyro.conf.Positional]
     """A run folder, or a folder of runs that differ in their seed."""
@@ -26,7 +27,9 @@ class Compare:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Compare, arguments, "doctor compare", "ludus doctor compare runs/works runs/fails")
+    options = parse(
+        Compare, arguments, "doctor compare", "ludus doctor compare runs/works runs/fails"
+    )
     from ludus.doctor.compare import as_text, compare, seeds_of
 
     first = [str(seeds_of(path)[0]) for path in (options.a, options.b)]

@@ -18,7 +18,8 @@ from ludus.recipes import REFERENCES
 
 @dataclass(kw_only=True)
 class MakeReference:
-    """Makes a recipe's reference, the usual course of its metrics, from finished runs that differ in their seed."""
+    """Makes a recipe's reference, the usual course of its metrics, from finished runs that differ
+    in their seed."""
 
     recipe: Annotated[str, tyro.conf.Positional]
     """The recipe's name."""
@@ -29,12 +30,24 @@ class MakeReference:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(MakeReference, arguments, "doctor reference", "ludus doctor reference pursuit runs/p-0 runs/p-1 runs/p-2")
+    options = parse(
+        MakeReference,
+        arguments,
+        "doctor reference",
+        "ludus doctor reference pursuit runs/p-0 runs/p-1 runs/p-2",
+    )
     logs = [read_log(path) for path in options.runs]
     games = {str(log.config.get("game")) for log in logs}
     if len(games) > 1 or not logs:
-        raise LudusError(f"a reference is of one game, but these runs play {' and '.join(sorted(games)) or 'none'}")
-    path = Path(options.output) if options.output else REFERENCES / f"{options.recipe.replace(':', '-')}.json"
+        raise LudusError(
+            "a reference is of one game, but these runs play "
+            f"{' and '.join(sorted(games)) or 'none'}"
+        )
+    path = (
+        Path(options.output)
+        if options.output
+        else REFERENCES / f"{options.recipe.replace(':', '-')}.json"
+    )
     made = make(options.recipe, logs)
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f' "{name}": {json.dumps(band)}' for name, band in made.pop("metrics").items()]

@@ -19,23 +19,31 @@ from ludus.reading import understood
 
 @dataclass(kw_only=True)
 class RunCheck(ReadsRuns):
-    """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard events. Status 1 if critical.
-    The verdict is ok, warning, critical, or too little data: fewer than a dozen rows, in which nothing was found."""
+    """Is this run healthy? Reads a run folder, or another library's CSV, JSON lines or TensorBoard
+    events. Status 1 if critical. The verdict is ok, warning, critical, or too little data: fewer
+    than a dozen rows, in which nothing was found."""
 
     path: Annotated[str, tyro.conf.Positional]
     """A run folder, a log file, or a folder with one."""
     columns: tuple[str, ...] = ()
-    """What the log calls things, as OURS=THEIRS: steps, return, length, goal, entropy, approx_kl, value_loss, q_mean …"""
+    """What the log calls things, as OURS=THEIRS: steps, return, length, goal, entropy, approx_kl,
+    value_loss, q_mean …"""
     reference: bool = False
     """Compare with the reference of the recipe: is the run on track?"""
     examine: bool = False
-    """First take memory, messages and strategy vector away from the trained policy, and see what it does without (a run of ours)."""
+    """First take memory, messages and strategy vector away from the trained policy, and see what it
+    does without (a run of ours)."""
     json: bool = False
     """Print JSON instead of text."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(RunCheck, arguments, "doctor run", "ludus doctor run logs/progress.csv --columns return=score goal=win_rate")
+    options = parse(
+        RunCheck,
+        arguments,
+        "doctor run",
+        "ludus doctor run logs/progress.csv --columns return=score goal=win_rate",
+    )
     options.believe(options.path)
     columns = {}
     for pair in options.columns:
@@ -63,5 +71,8 @@ def _track(log: Log) -> Finding:
     if reference is None:
         known = ", ".join(sorted(path.stem for path in REFERENCES.glob("*.json"))) or "none"
         game = log.config.get("game", "a game that is not known")
-        raise LudusError(f"there is no reference for {game}: there are {known}; make one with `ludus doctor reference`")
+        raise LudusError(
+            f"there is no reference for {game}: there are {known}; make one with `ludus doctor "
+            "reference`"
+        )
     return track(log, reference)

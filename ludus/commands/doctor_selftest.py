@@ -13,9 +13,11 @@ from ludus.doctor.finding import as_json, as_text
 
 @dataclass(kw_only=True)
 class SelfTest:
-    """Is the learning code itself sound, as installed here? Known answers of PPO and Rainbow, part by part, in about a minute.
+    """Is the learning code itself sound, as installed here? Known answers of PPO and Rainbow, part
+    by part, in about a minute.
 
-    Where this is ok and a run still does not learn, look at the game, its reward and the settings. Status 1 if a part is wrong.
+    Where this is ok and a run still does not learn, look at the game, its reward and the settings.
+    Status 1 if a part is wrong.
     """
 
     device: str = "cpu"
@@ -34,14 +36,27 @@ def main(arguments: list[str]) -> int:
     show = sys.stderr.isatty() and not options.json
 
     def told(result: Result) -> None:
-        print(f"{'ok   ' if result.ok else 'WRONG'} {result.part}: {result.name.replace('_', ' ')}", file=sys.stderr)
+        print(
+            f"{'ok   ' if result.ok else 'WRONG'} {result.part}: {result.name.replace('_', ' ')}",
+            file=sys.stderr,
+        )
 
     results = run(all_checks(), options.device, told if show else None)
     findings = [r.finding for r in results if r.finding is not None]
     if options.json:
-        checks = [{"check": r.name, "part": r.part, "ok": r.ok, "seconds": round(r.seconds, 3)} for r in results]
-        print(json.dumps({**as_json(findings), "seconds": time.perf_counter() - begin, "checks": checks}))
+        checks = [
+            {"check": r.name, "part": r.part, "ok": r.ok, "seconds": round(r.seconds, 3)}
+            for r in results
+        ]
+        print(
+            json.dumps(
+                {**as_json(findings), "seconds": time.perf_counter() - begin, "checks": checks}
+            )
+        )
     else:
         print(as_text(findings))
-        print(f"\n{len(results) - len(findings)} of {len(results)} checks passed in {time.perf_counter() - begin:.0f} s")
+        print(
+            f"\n{len(results) - len(findings)} of {len(results)} checks passed in "
+            f"{time.perf_counter() - begin:.0f} s"
+        )
     return 1 if findings else 0

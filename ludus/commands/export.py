@@ -20,7 +20,8 @@ FORMATS = ("onnx", "html", "gif", "mp4")
 
 @dataclass(kw_only=True)
 class Export(ReadsRuns):
-    """Writes a trained run for others: onnx, a file per role with normaliser and memory; or a replay as html, gif or mp4."""
+    """Writes a trained run for others: onnx, a file per role with normaliser and memory; or a
+    replay as html, gif or mp4."""
 
     run: Annotated[str, tyro.conf.Positional]
     """RUN, RUN@STEP or RUN@best."""
@@ -35,7 +36,8 @@ class Export(ReadsRuns):
     fps: int = 12
     """gif, mp4: pictures per second."""
     speed: float | None = None
-    """gif, mp4: how much faster than it was played (default: 1, more for long episodes, so that 240 pictures are enough)."""
+    """gif, mp4: how much faster than it was played (default: 1, more for long episodes, so that 240
+    pictures are enough)."""
     width: int = 640
     """gif, mp4: width in pixels."""
     json: bool = False
@@ -46,7 +48,9 @@ def main(arguments: list[str]) -> int:
     options = parse(Export, arguments, "export", "ludus export runs/pursuit-1@best --format onnx")
     options.believe(options.run)
     if options.format not in FORMATS:
-        raise LudusError(f"format '{options.format}' is not known: {nearest(options.format, FORMATS)}")
+        raise LudusError(
+            f"format '{options.format}' is not known: {nearest(options.format, FORMATS)}"
+        )
     out = Path(options.out) if options.out else None
     if options.format == "onnx":
         from ludus.export.onnx import export_run
@@ -54,7 +58,11 @@ def main(arguments: list[str]) -> int:
         paths = export_run(options.run, out)
     else:
         paths = [export_replay(options, out)]
-    print(json.dumps({"run": options.run, "files": list(map(str, paths))}) if options.json else "\n".join(map(str, paths)))
+    print(
+        json.dumps({"run": options.run, "files": list(map(str, paths))})
+        if options.json
+        else "\n".join(map(str, paths))
+    )
     return 0
 
 
@@ -72,23 +80,37 @@ def export_replay(options: Export, out: Path | None) -> Path:
     set_threads(1)
     with progress() as tell:
         path, speed = export_film(
-            options.run, options.format, options.replay, out, agent=options.agent, fps=options.fps, speed=options.speed,
-            width=options.width // 2 * 2, tell=tell,
-        )  # fmt: skip
+            options.run,
+            options.format,
+            options.replay,
+            out,
+            agent=options.agent,
+            fps=options.fps,
+            speed=options.speed,
+            width=options.width // 2 * 2,
+            tell=tell,
+        )
     if options.speed is None and speed > 1:
-        print(f"Shown {speed:g} times as fast as it was played, because it is long; --speed sets another pace.", file=sys.stderr)
+        print(
+            f"Shown {speed:g} times as fast as it was played, because it is long; --speed sets "
+            "another pace.",
+            file=sys.stderr,
+        )
     return path
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int | None], None]]:
-    """What is being done, on stderr: a line with a bar that goes away at the end; without a terminal a line for each thing."""
+    """What is being done, on stderr: a line with a bar that goes away at the end; without a
+    terminal a line for each thing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description} …"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
         task, now = shown.add_task("", total=None), ""
 
         def tell(what: str, done: int, total: int | None) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ludus.errors import LudusError
 
-SUMMARY = "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any setting changed."
+SUMMARY = (
+    "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any "
+    "setting changed."
+)
 EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-entropy"
 
 
@@ -15,17 +18,23 @@ def main(arguments: list[str]) -> int:
     from ludus.training.trust import believe
 
     if arguments and arguments[0] in ("-h", "--help"):
-        print(f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as `ludus train RECIPE --help`.")
+        print(
+            f"usage: ludus fork RUN [options]\n\n{SUMMARY}\n\nExample: {EXAMPLE}\n\nOptions: as "
+            "`ludus train RECIPE --help`."
+        )
         return 0
     if not arguments or arguments[0].startswith("-"):
         raise LudusError("'ludus fork' needs a run first: ludus fork RUN [--section.key value …]")
     if "--trust" in arguments:
         believe(split_reference(arguments[0])[0])
     base = forkable(arguments[0])
-    config, origins, options = parse_config(base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY)
+    config, origins, options = parse_config(
+        base, arguments[1:], f"fork {arguments[0]}", EXAMPLE, SUMMARY
+    )
     if options.init_from:
         raise LudusError(
-            f"a fork starts from its own run, not from {options.init_from}: use `ludus train RECIPE --init-from {options.init_from}`"
+            f"a fork starts from its own run, not from {options.init_from}: use `ludus train "
+            f"RECIPE --init-from {options.init_from}`"
         )
     from ludus.commands.summary import report
 

@@ -18,7 +18,8 @@ from ludus.sim.layout import Layout
 
 @dataclass(kw_only=True)
 class Games:
-    """Lists the games, or describes one: roles, sizes, parameters, spaces, rewards, bots, presets."""
+    """Lists the games, or describes one: roles, sizes, parameters, spaces, rewards, bots,
+    presets."""
 
     game: Annotated[str | None, tyro.conf.Positional] = None
     """A game, game:preset, or your own as package.module:GAME."""
@@ -33,7 +34,16 @@ def main(arguments: list[str]) -> int:
     if options.game is None:
         table = {name: load_game(name)[0] for name in REGISTRY}
         if options.json:
-            print(json.dumps({"games": {n: {"summary": g.summary, "presets": list(g.presets)} for n, g in table.items()}}))
+            print(
+                json.dumps(
+                    {
+                        "games": {
+                            n: {"summary": g.summary, "presets": list(g.presets)}
+                            for n, g in table.items()
+                        }
+                    }
+                )
+            )
         else:
             width = max(map(len, table))
             for name, game in table.items():
@@ -49,7 +59,8 @@ def main(arguments: list[str]) -> int:
 
 
 def check(game: Game) -> int:
-    """Runs every conformance check and says which fails and why. That CUDA agrees is checked where there is a GPU."""
+    """Runs every conformance check and says which fails and why. That CUDA agrees is checked where
+    there is a GPU."""
     from ludus.sim.conformance import CHECKS, check_cuda
 
     failed = 0
@@ -81,35 +92,76 @@ def describe(game: Game, preset: str | None) -> dict[str, Any]:
         "game": game.name,
         "summary": game.summary,
         "sizes": settings.sizes,
-        "params": {n: {"value": v, "low": game.params[n].low, "high": game.params[n].high, "help": game.params[n].help}
-                   for n, v in settings.params.items()},
+        "params": {
+            n: {
+                "value": v,
+                "low": game.params[n].low,
+                "high": game.params[n].high,
+                "help": game.params[n].help,
+            }
+            for n, v in settings.params.items()
+        },
         **layout.describe(),
-        "rewards": {n: {"kind": t.kind, "weight": settings.weights[n], "least": t.least, "most": t.most, "roles": t.roles,
-                        "help": t.help} for n, t in game.rewards.items()},
-        "headline": {"goal": game.headline.goal, "against": game.headline.against} if game.headline else None,
-        "bots": {r.name: ["still", "random", *(b.name for b in game.bots.get(r.name, ()))] for r in game.roles},
+        "rewards": {
+            n: {
+                "kind": t.kind,
+                "weight": settings.weights[n],
+                "least": t.least,
+                "most": t.most,
+                "roles": t.roles,
+                "help": t.help,
+            }
+            for n, t in game.rewards.items()
+        },
+        "headline": {"goal": game.headline.goal, "against": game.headline.against}
+        if game.headline
+        else None,
+        "bots": {
+            r.name: ["still", "random", *(b.name for b in game.bots.get(r.name, ()))]
+            for r in game.roles
+        },
         "presets": {n: dict(p) for n, p in game.presets.items()},
         "bytes_per_env": layout.bytes_per_env(),
-    }  # fmt: skip
+    }
 
 
 def text(d: dict[str, Any]) -> str:
     lines = [f"{d['game']}: {d['summary']}", ""]
-    lines.append("roles         " + ", ".join(f"{v['count'] * v['teams']} {n}" for n, v in d["roles"].items()))
-    lines.append("sizes         " + (", ".join(f"{n}={v}" for n, v in d["sizes"].items()) or "none"))
-    lines.append(f"observation   {len(d['observation'])} entries: " + ", ".join(d["observation"][:8]) + " …")
+    lines.append(
+        "roles         "
+        + ", ".join(f"{v['count'] * v['teams']} {n}" for n, v in d["roles"].items())
+    )
+    lines.append(
+        "sizes         " + (", ".join(f"{n}={v}" for n, v in d["sizes"].items()) or "none")
+    )
+    lines.append(
+        f"observation   {len(d['observation'])} entries: " + ", ".join(d["observation"][:8]) + " …"
+    )
     action = d["action"]
-    parts = [f"{n} in [-1, 1]" for n in action["continuous"]] + [f"{n} on/off" for n in action["binary"]]
+    parts = [f"{n} in [-1, 1]" for n in action["continuous"]] + [
+        f"{n} on/off" for n in action["binary"]
+    ]
     parts += [f"{n} one of {len(o)}" for n, o in action["choices"].items()]
     lines += ["action        " + ", ".join(parts), "", "parameters"]
-    lines += [f"  {n:<20} {p['value']:<10} {p['low']} to {p['high']}  {p['help']}" for n, p in d["params"].items()]
+    lines += [
+        f"  {n:<20} {p['value']:<10} {p['low']} to {p['high']}  {p['help']}"
+        for n, p in d["params"].items()
+    ]
     lines += ["", "reward terms"]
     lines += [
-        f"  {n:<20} {t['weight']:<10} {t['kind']}, {t['roles'] or 'everyone'}: {t['help']}" for n, t in d["rewards"].items()
+        f"  {n:<20} {t['weight']:<10} {t['kind']}, {t['roles'] or 'everyone'}: {t['help']}"
+        for n, t in d["rewards"].items()
     ]
-    lines += ["", "goal metrics  " + ", ".join(f"{n} ({g['roles'] or 'everyone'})" for n, g in d["goal_metrics"].items())]
+    lines += [
+        "",
+        "goal metrics  "
+        + ", ".join(f"{n} ({g['roles'] or 'everyone'})" for n, g in d["goal_metrics"].items()),
+    ]
     headline = d["headline"]
     lines += [f"headline      {headline['goal']} against {headline['against']}"] if headline else []
     lines += [f"bots          {role}: " + ", ".join(bots) for role, bots in d["bots"].items()]
-    lines += [f"preset        {n}: " + ", ".join(f"{k}={v}" for k, v in p.items()) for n, p in d["presets"].items()]
+    lines += [
+        f"preset        {n}: " + ", ".join(f"{k}={v}" for k, v in p.items())
+        for n, p in d["presets"].items()
+    ]
     return "\n".join([*lines, f"memory        {d['bytes_per_env']} bytes per env"])

@@ -21,7 +21,8 @@ from ludus.sim.game import Game
 class GamesDiff:
     """Says in plain words how two effective games differ: sizes, parameters, reward weights.
 
-    Of a game or preset that is what its declaration gives; of a run what the simulator held when the run began.
+    Of a game or preset that is what its declaration gives; of a run what the simulator held when
+    the run began.
     """
 
     a: Annotated[str, tyro.conf.Positional]
@@ -33,7 +34,12 @@ class GamesDiff:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(GamesDiff, arguments, "games diff", "ludus games diff arena:easy_shaped arena:default_after_rewrite")
+    options = parse(
+        GamesDiff,
+        arguments,
+        "games diff",
+        "ludus games diff arena:easy_shaped arena:default_after_rewrite",
+    )
     with understood(f"{options.a} or {options.b}"):
         differences = compare(effective(options.a), effective(options.b))
     if options.json:
@@ -45,39 +51,70 @@ def main(arguments: list[str]) -> int:
 
 
 def effective(reference: str) -> dict[str, Any]:
-    """The game as received: {"game", "sizes", "params", "rewards"}; of a run also its layout and fingerprint."""
+    """The game as received: {"game", "sizes", "params", "rewards"}; of a run also its layout and
+    fingerprint."""
     stored = Path(reference) / "game.json"
     if stored.is_file():
         return _stored(stored)
     if Path(reference).is_dir():
-        raise LudusError(f"{reference} is a folder without game.json: give a run folder, a game or game:preset")
+        raise LudusError(
+            f"{reference} is a folder without game.json: give a run folder, a game or game:preset"
+        )
     game, preset = load_game(reference)
     settings = game.resolve(preset=preset)
-    return {"game": game.name, "sizes": settings.sizes, "params": settings.params, "rewards": settings.weights, "source": game}
+    return {
+        "game": game.name,
+        "sizes": settings.sizes,
+        "params": settings.params,
+        "rewards": settings.weights,
+        "source": game,
+    }
 
 
 def _stored(file: Path) -> dict[str, Any]:
     try:
         data = read_json(file)
-        return {**data, **{section: dict(data[section]) for section in ("sizes", "params", "rewards")}, "game": str(data["game"])}
+        return {
+            **data,
+            **{section: dict(data[section]) for section in ("sizes", "params", "rewards")},
+            "game": str(data["game"]),
+        }
     except (OSError, ValueError, KeyError, TypeError):
-        raise LudusError(f"{file} cannot be read as the game of a run: is it being written, or from another program?") from None
+        raise LudusError(
+            f"{file} cannot be read as the game of a run: is it being written, or from another "
+            "program?"
+        ) from None
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
     """Every difference as {"key", "a", "b", "text"}; keys are the names that overrides use."""
     if a["game"] != b["game"]:
-        return [_difference("game", a["game"], b["game"], f"the game is {b['game']} instead of {a['game']}")]
+        return [
+            _difference(
+                "game", a["game"], b["game"], f"the game is {b['game']} instead of {a['game']}"
+            )
+        ]
     game = a.get("source") or b.get("source") or _registered(a["game"])
     out = []
     for section, prefix in (("sizes", ""), ("params", ""), ("rewards", "reward.")):
         for name in dict.fromkeys([*a[section], *b[section]]):
             old, new = a[section].get(name), b[section].get(name)
             if not _same(old, new):
-                out.append(_difference(prefix + name, old, new, _text(game, section, name, old, new)))
+                out.append(
+                    _difference(prefix + name, old, new, _text(game, section, name, old, new))
+                )
     out += _layout_differences(a.get("layout"), b.get("layout"))
-    if not out and a.get("fingerprint") and b.get("fingerprint") and a["fingerprint"] != b["fingerprint"]:
-        out.append(_difference("rules", a["fingerprint"], b["fingerprint"], "the code of the rules differs"))
+    if (
+        not out
+        and a.get("fingerprint")
+        and b.get("fingerprint")
+        and a["fingerprint"] != b["fingerprint"]
+    ):
+        out.append(
+            _difference(
+                "rules", a["fingerprint"], b["fingerprint"], "the code of the rules differs"
+            )
+        )
     return out
 
 
@@ -103,29 +140,44 @@ def _layout_differences(a: dict[str, Any] | None, b: dict[str, Any] | None) -> l
     for key in ("observation", "action", "roles"):
         if a[key] != b[key]:
             count = f": {len(b[key])} entries, before {len(a[key])}" if key == "observation" else ""
-            out.append(_difference(key, a[key], b[key], f"the {key} is laid out differently{count}"))
+            out.append(
+                _difference(key, a[key], b[key], f"the {key} is laid out differently{count}")
+            )
     return out
 
 
-# -- plain words -------------------------------------------------------------------------------------------------------
+# -- plain words -----------------------------------------------------------------------------------
 
 
 def _text(game: Game | None, section: str, name: str, a: Any, b: Any) -> str:
     if a is None or b is None:
-        return f"{name} is only in the {'second' if a is None else 'first'} game: {_word(b if a is None else a)}"
+        return (
+            f"{name} is only in the {'second' if a is None else 'first'} game: "
+            f"{_word(b if a is None else a)}"
+        )
     if section == "rewards":
         if b == 0:
             return f"{name} no longer rewarded"
-        return f"{name} now rewarded with {_word(b)}" if a == 0 else f"{name} rewarded with {_word(b)} instead of {_word(a)}"
+        return (
+            f"{name} now rewarded with {_word(b)}"
+            if a == 0
+            else f"{name} rewarded with {_word(b)} instead of {_word(a)}"
+        )
     param = game.params.get(name) if game is not None and section == "params" else None
     if param is None or not param.phrase:
-        return f"{param.help if param is not None and param.help else name}: {_word(b)} instead of {_word(a)}"
+        return (
+            f"{param.help if param is not None and param.help else name}: {_word(b)} instead of "
+            f"{_word(a)}"
+        )
     one, _, many = param.phrase.partition("|")
     phrase = one if b == 1 or not many else many
     if "{}" not in phrase:
         return phrase
     counts = phrase.startswith("{}")  # "no blocks", but "altar needs 0 batteries"
-    return f"{phrase.format('no' if counts and b == 0 else _word(b))} instead of {'none' if counts and a == 0 else _word(a)}"
+    return (
+        f"{phrase.format('no' if counts and b == 0 else _word(b))} instead of "
+        f"{'none' if counts and a == 0 else _word(a)}"
+    )
 
 
 def _word(value: Any) -> str:

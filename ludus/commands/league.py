@@ -18,22 +18,30 @@ WIDE = 300  # columns where there is no terminal: nothing is cut off in a file o
 
 @dataclass(kw_only=True)
 class League(ReadsRuns):
-    """Who is how strong in a run: ratings and win rates from its matches; on request a payoff matrix, and how exploitable it is."""
+    """Who is how strong in a run: ratings and win rates from its matches; on request a payoff
+    matrix, and how exploitable it is."""
 
     run: Annotated[str, tyro.conf.Positional]
     """RUN, RUN@STEP or RUN@best."""
     payoff: int | None = None
-    """Play so many snapshots, evenly over the pool, the policy of the checkpoint (now) and the bots against each other."""
+    """Play so many snapshots, evenly over the pool, the policy of the checkpoint (now) and the bots
+    against each other."""
     episodes: int = 64
     """Episodes of each pair, and to measure the exploiter."""
     exploit: float | None = None
-    """Train a fresh policy against the frozen one for so many seconds and measure how often it wins."""
+    """Train a fresh policy against the frozen one for so many seconds and measure how often it
+    wins."""
     json: bool = False
     """Print JSON instead of text."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(League, arguments, "league", "ludus league runs/brawl-1 --payoff 6 --episodes 100 --exploit 60")
+    options = parse(
+        League,
+        arguments,
+        "league",
+        "ludus league runs/brawl-1 --payoff 6 --episodes 100 --exploit 60",
+    )
     options.believe(options.run)
     result = look(options)
     with understood(result["run"]):
@@ -42,7 +50,8 @@ def main(arguments: list[str]) -> int:
 
 
 def look(options: League) -> dict[str, Any]:
-    """The JSON of the command. A payoff matrix is kept in the run's folder and shown again next time."""
+    """The JSON of the command. A payoff matrix is kept in the run's folder and shown again next
+    time."""
     from ludus.league.plots import figure
     from ludus.league.ratings import rate, win_rates
     from ludus.reading import read_lines
@@ -57,7 +66,8 @@ def look(options: League) -> dict[str, Any]:
     lines = read_lines(run.path / "matches.jsonl")
     if not lines and options.payoff is None and options.exploit is None and not stored.exists():
         raise LudusError(
-            f'{run.path} has no matches: train with opponents (--league.mix "self 80, pool 20"), or measure with --exploit SECONDS'
+            f'{run.path} has no matches: train with opponents (--league.mix "self 80, pool 20"), '
+            "or measure with --exploit SECONDS"
         )
     with understood(run.path):
         roles = list(run.read_json("game.json")["layout"]["roles"])
@@ -88,10 +98,20 @@ def look(options: League) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     for role, ratings in by_role(result["ratings"]).items():
-        rows = [[n, f"{r['mean']:.1f}", f"{r['low']:.1f} to {r['high']:.1f}", f"{r['games']:,}"] for n, r in ratings.items()]
-        print_table(f"Ratings{' of ' * bool(role) + role}, from matches.jsonl", ["player", "rating", "95%", "games"], rows)
+        rows = [
+            [n, f"{r['mean']:.1f}", f"{r['low']:.1f} to {r['high']:.1f}", f"{r['games']:,}"]
+            for n, r in ratings.items()
+        ]
+        print_table(
+            f"Ratings{' of ' * bool(role) + role}, from matches.jsonl",
+            ["player", "rating", "95%", "games"],
+            rows,
+        )
     for side, opponents in result["win_rates"].items():
-        rows = [[n, *won(w), f"{w['draw_rate']:.3f}", f"{w['episodes']:,.0f}"] for n, w in opponents.items()]
+        rows = [
+            [n, *won(w), f"{w['draw_rate']:.3f}", f"{w['episodes']:,.0f}"]
+            for n, w in opponents.items()
+        ]
         title = f"{side or 'The learner'} against its opponents, whole training"
         print_table(title, ["opponent", "won", "95%", "drawn", "episodes"], rows)
     if result["payoff"]:
@@ -99,7 +119,10 @@ def show(result: dict[str, Any]) -> None:
     if "exploit" in result:
         found = result["exploit"]
         steps, frozen, episodes = found["agent_steps"], found["frozen"], found["episodes"]
-        print(f"A fresh policy after {found['seconds']:g} s ({steps:,} agent-steps) against {frozen}, {episodes} episodes:")
+        print(
+            f"A fresh policy after {found['seconds']:g} s ({steps:,} agent-steps) against "
+            f"{frozen}, {episodes} episodes:"
+        )
         for name, value in found["metrics"].items():
             print(f"  {name:<28} {value['mean']:>9.3f}   [{value['low']:.3f}, {value['high']:.3f}]")
     if "plot" in result:
@@ -121,11 +144,29 @@ def show_payoff(payoff: dict[str, Any]) -> None:
         numbers = {name: str(number) for number, name in enumerate(table, 1)}
         across = columns(table)
         drawn = any(cell["draw_rate"] for row in table.values() for cell in row.values())
-        title = f"{role}: row against column, won{'+drawn' * drawn} in %, {payoff['episodes']} episodes; now: {payoff['step']:,}"
-        headings = ["", "", *(numbers.get(column, column.removeprefix("bot:")) for column in across)]
-        print_table(title, headings, [[numbers[n], n, *(percent(row.get(c), drawn) for c in across)] for n, row in table.items()])
+        title = (
+            f"{role}: row against column, won{'+drawn' * drawn} in %, {payoff['episodes']} "
+            f"episodes; now: {payoff['step']:,}"
+        )
+        headings = [
+            "",
+            "",
+            *(numbers.get(column, column.removeprefix("bot:")) for column in across),
+        ]
+        print_table(
+            title,
+            headings,
+            [
+                [numbers[n], n, *(percent(row.get(c), drawn) for c in across)]
+                for n, row in table.items()
+            ],
+        )
         old = [[n, *won(c), f"{c['draw_rate']:.3f}"] for n, c in payoff["forgetting"][role].items()]
-        print_table(f"Forgetting: {role} now against its old selves", ["opponent", "won", "95%", "drawn"], old)
+        print_table(
+            f"Forgetting: {role} now against its old selves",
+            ["opponent", "won", "95%", "drawn"],
+            old,
+        )
 
 
 def won(cell: dict[str, float]) -> list[str]:
@@ -144,7 +185,10 @@ def print_table(title: str, headings: list[str], rows: list[list[str]]) -> None:
     from rich.table import Column, Table
 
     table = Table(
-        *(Column(heading, no_wrap=True) for heading in headings), title=title, title_justify="left", box=box.SIMPLE_HEAD
+        *(Column(heading, no_wrap=True) for heading in headings),
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
     )
     for row in rows:
         table.add_row(*row)

@@ -1,4 +1,5 @@
-"""The command line of a config: every key as --section.key, role and game keys from the game's own spec."""
+"""The command line of a config: every key as --section.key, role and game keys from the game's own
+spec."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from typing import Annotated, Any
 import tyro
 
 from ludus.commands import ReadsRuns
-from ludus.config import SHARED_BY_ROLES, Config, PPOConfig, TasksConfig, apply_preset, origins, refuse_preset, refuse_unused
+from ludus.config import (
+    SHARED_BY_ROLES,
+    Config,
+    PPOConfig,
+    TasksConfig,
+    apply_preset,
+    origins,
+    refuse_preset,
+    refuse_unused,
+)
 from ludus.training.sources import find_game, is_foreign, layout_of
 
 SINGLE = {
@@ -19,7 +29,19 @@ SINGLE = {
     "device": (str, "cpu or cuda."),
     "algorithm": (str, "ppo or rainbow."),
 }
-SECTIONS = ("train", "learn", "rainbow", "policy", "game", "league", "curriculum", "eval", "checkpoint", "log", "doctor")
+SECTIONS = (
+    "train",
+    "learn",
+    "rainbow",
+    "policy",
+    "game",
+    "league",
+    "curriculum",
+    "eval",
+    "checkpoint",
+    "log",
+    "doctor",
+)
 OF_GAME = ("learn", "game", "curriculum")  # sections with keys that come from the game's spec
 
 
@@ -35,13 +57,21 @@ def _game_section(name: str) -> type:
     settings = game.resolve(preset=preset)
     fields: list[tuple[str, Any, Any]] = []
     for size, value in settings.sizes.items():
-        fields.append((size, Annotated[int | None, _help(f"Size (default: {value}).")], field(default=None)))
+        fields.append(
+            (size, Annotated[int | None, _help(f"Size (default: {value}).")], field(default=None))
+        )
     for param, number in settings.params.items():
         kind = int if game.params[param].integer else float
         text = f"{game.params[param].help.capitalize() or 'Parameter'} (default: {number:g})."
         fields.append((param, Annotated[kind | str | None, _help(text)], field(default=None)))
     rewards = [
-        (term, Annotated[float | None, _help(f"Weight of the reward term {term} (default: {weight:g}).")], field(default=None))
+        (
+            term,
+            Annotated[
+                float | None, _help(f"Weight of the reward term {term} (default: {weight:g}).")
+            ],
+            field(default=None),
+        )
         for term, weight in settings.weights.items()
     ]
     reward_section = make_dataclass("Reward", rewards, kw_only=True)
@@ -54,12 +84,21 @@ def _tasks_section(name: str) -> type:
     vary: list[tuple[str, Any, Any]] = []
     if not is_foreign(name):
         game, _ = find_game(name)
-        text = Annotated[str | None, _help("Values to choose from, '1, 3, 5', or bounds, '0.1 to 0.5'.")]
+        text = Annotated[
+            str | None, _help("Values to choose from, '1, 3, 5', or bounds, '0.1 to 0.5'.")
+        ]
         vary = [(param, text, field(default=None)) for param in game.params]
-        reward = make_dataclass("VaryReward", [(term, text, field(default=None)) for term in game.rewards], kw_only=True)
+        reward = make_dataclass(
+            "VaryReward", [(term, text, field(default=None)) for term in game.rewards], kw_only=True
+        )
         vary.append(("reward", reward, field(default_factory=reward)))
     section = make_dataclass("Vary", vary, kw_only=True)
-    return make_dataclass("Tasks", [("vary", section, field(default_factory=section))], bases=(TasksConfig,), kw_only=True)
+    return make_dataclass(
+        "Tasks",
+        [("vary", section, field(default_factory=section))],
+        bases=(TasksConfig,),
+        kw_only=True,
+    )
 
 
 def _roles_section(name: str) -> type:
@@ -79,7 +118,9 @@ def _roles_section(name: str) -> type:
         if f.name not in SHARED_BY_ROLES
     ]
     one = make_dataclass("Role", keys, kw_only=True)
-    return make_dataclass("Roles", [(role, one, field(default_factory=one)) for role in roles], kw_only=True)
+    return make_dataclass(
+        "Roles", [(role, one, field(default_factory=one)) for role in roles], kw_only=True
+    )
 
 
 def _optional(annotation: Any) -> Any:
@@ -113,7 +154,8 @@ class Common(ReadsRuns):
 def parse_config(
     recipe: Config, arguments: list[str], command: str, example: str, summary: str
 ) -> tuple[Config, dict[str, str], Any]:
-    """The recipe with the command line's changes, where each value came from, and the options around it."""
+    """The recipe with the command line's changes, where each value came from, and the options
+    around it."""
     base = copy.deepcopy(recipe)
     arguments = _spell_flags_out(arguments)
     base.algorithm = _given_value(arguments, "--algorithm") or base.algorithm
@@ -123,29 +165,50 @@ def parse_config(
         apply_preset(base, preset)
     for argument in arguments:
         if argument.startswith("--"):
-            refuse_unused(base, argument.removeprefix("--").partition("=")[0].replace("-", "_"), dashes=True)
+            refuse_unused(
+                base, argument.removeprefix("--").partition("=")[0].replace("-", "_"), dashes=True
+            )
     options_type = _options_type(base)
     options: Any = tyro.cli(
-        options_type, args=arguments, default=options_type(), prog=f"ludus {command}",
-        description=f"{summary}\n\nExample: {example}", config=(tyro.conf.FlagConversionOff,),
-    )  # fmt: skip
+        options_type,
+        args=arguments,
+        default=options_type(),
+        prog=f"ludus {command}",
+        description=f"{summary}\n\nExample: {example}",
+        config=(tyro.conf.FlagConversionOff,),
+    )
     config = _config_of(options, base)
     return config, origins(config, recipe, preset), options
 
 
 def _options_type(base: Config) -> type:
     """All options as one dataclass whose defaults are the values of `base`."""
-    game_section, roles, tasks = _game_section(base.game), _roles_section(base.game), _tasks_section(base.game)
-    learn = make_dataclass("Learn", [_field("roles", roles, roles())], bases=(PPOConfig,), kw_only=True)
+    game_section, roles, tasks = (
+        _game_section(base.game),
+        _roles_section(base.game),
+        _tasks_section(base.game),
+    )
+    learn = make_dataclass(
+        "Learn", [_field("roles", roles, roles())], bases=(PPOConfig,), kw_only=True
+    )
     tasks_of_base = tasks(**_fields_but("vary", TasksConfig, base.curriculum.tasks))
-    first_stage = _field("first_stage", Annotated[int, _help("The stage to begin with.")], base.curriculum.first_stage)
-    curriculum = make_dataclass("Curriculum", [_field("tasks", tasks, tasks_of_base), first_stage], kw_only=True)
+    first_stage = _field(
+        "first_stage",
+        Annotated[int, _help("The stage to begin with.")],
+        base.curriculum.first_stage,
+    )
+    curriculum = make_dataclass(
+        "Curriculum", [_field("tasks", tasks, tasks_of_base), first_stage], kw_only=True
+    )
     of_game = {
         "learn": learn(**_fields_but("roles", PPOConfig, base.learn)),
         "game": game_section(),
         "curriculum": curriculum(),
     }
-    fields = [_field(name, Annotated[kind, _help(text)], getattr(base, name)) for name, (kind, text) in SINGLE.items()]
+    fields = [
+        _field(name, Annotated[kind, _help(text)], getattr(base, name))
+        for name, (kind, text) in SINGLE.items()
+    ]
     for name in SECTIONS:
         section = of_game.get(name) or getattr(base, name)
         fields.append(_field(name, type(section), section))
@@ -153,20 +216,24 @@ def _options_type(base: Config) -> type:
 
 
 def _config_of(options: Any, base: Config) -> Config:
-    """`base` with what was given. Values of the game and of roles that were not given stay as they are in `base`."""
+    """`base` with what was given. Values of the game and of roles that were not given stay as they
+    are in `base`."""
     given = {role: _given(section) for role, section in vars(options.learn.roles).items()}
     roles = {role: {**base.learn.roles.get(role, {}), **values} for role, values in given.items()}
     vary = {**base.curriculum.tasks.vary, **_given(options.curriculum.tasks.vary)}
     values = {name: getattr(options, name) for name in (*SINGLE, *SECTIONS) if name not in OF_GAME}
     values["learn"] = PPOConfig(
-        **_fields_but("roles", PPOConfig, options.learn), roles={role: keys for role, keys in roles.items() if keys}
+        **_fields_but("roles", PPOConfig, options.learn),
+        roles={role: keys for role, keys in roles.items() if keys},
     )
     values["curriculum"] = dataclasses.replace(
         base.curriculum,
         first_stage=options.curriculum.first_stage,
         tasks=TasksConfig(**_fields_but("vary", TasksConfig, options.curriculum.tasks), vary=vary),
     )
-    return Config(game=base.game, game_values={**base.game_values, **_given(options.game)}, **values)
+    return Config(
+        game=base.game, game_values={**base.game_values, **_given(options.game)}, **values
+    )
 
 
 def _field(name: str, kind: Any, value: Any) -> tuple[str, Any, Any]:
@@ -176,11 +243,14 @@ def _field(name: str, kind: Any, value: Any) -> tuple[str, Any, Any]:
 
 def _fields_but(left_out: str, kind: type, section: Any) -> dict[str, Any]:
     """The values of a section's own fields, all but one."""
-    return {f.name: getattr(section, f.name) for f in dataclasses.fields(kind) if f.name != left_out}
+    return {
+        f.name: getattr(section, f.name) for f in dataclasses.fields(kind) if f.name != left_out
+    }
 
 
 def _given(section: Any) -> dict[str, Any]:
-    """What was set of a section whose fields are unset at first; those of a section within it as NAME.KEY."""
+    """What was set of a section whose fields are unset at first; those of a section within it as
+    NAME.KEY."""
     out: dict[str, Any] = {}
     for name, value in vars(section).items():
         if dataclasses.is_dataclass(value):
@@ -195,7 +265,9 @@ def _spell_flags_out(arguments: list[str]) -> list[str]:
     out: list[str] = []
     for i, argument in enumerate(arguments):
         out.append(argument)
-        if argument in ("--json", "--quiet", "--full", "--trust") and arguments[i + 1 : i + 2] not in (["True"], ["False"]):
+        if argument in ("--json", "--quiet", "--full", "--trust") and arguments[
+            i + 1 : i + 2
+        ] not in (["True"], ["False"]):
             out.append("True")
     return out
 

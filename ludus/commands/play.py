@@ -10,7 +10,8 @@ from ludus.commands.view import View, show
 
 @dataclass(kw_only=True)
 class Play(View):
-    """Play yourself, in the browser: against a RUN's newest policies, or in a GAME against bots. Keys are shown on the page."""
+    """Play yourself, in the browser: against a RUN's newest policies, or in a GAME against bots.
+    Keys are shown on the page."""
 
     agent: int = 0
     """Number of the agent you play."""

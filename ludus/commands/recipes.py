@@ -31,6 +31,12 @@ def main(arguments: list[str]) -> int:
         network = "x".join(map(str, config.policy.hidden)) + (
             "" if config.policy.memory == "none" else f" + {config.policy.memory}"
         )
-        print(f"{name:<{width}}  {config.game}, {config.envs} envs, {network}, {budget}, {config.device}")
-    print("\nAlso: NAME:PRESET (ludus games), gym:ID, pettingzoo:MODULE, remote:PORT, and module:function of your own.")
+        print(
+            f"{name:<{width}}  {config.game}, {config.envs} envs, {network}, {budget}, "
+            f"{config.device}"
+        )
+    print(
+        "\nAlso: NAME:PRESET (ludus games), gym:ID, pettingzoo:MODULE, remote:PORT, and "
+        "module:function of your own."
+    )
     return 0

@@ -21,7 +21,8 @@ class Budget:
 
 @dataclass(kw_only=True)
 class Resume(ReadsRuns):
-    """Goes on where a run stopped, bit for bit. Only budgets may change: anything else makes a new run, `ludus fork`."""
+    """Goes on where a run stopped, bit for bit. Only budgets may change: anything else makes a new
+    run, `ludus fork`."""
 
     run: Annotated[str, tyro.conf.Positional]
     """Folder of the run; RUN@STEP goes on from an older checkpoint."""
@@ -40,9 +41,12 @@ def main(arguments: list[str]) -> int:
         if argument.startswith("-") and not argument.startswith(known):
             name = argument.lstrip("-").partition("=")[0]
             raise LudusError(
-                f"resume may change only budgets, not {name}: `ludus fork RUN --{name} …` makes a new run from the same weights"
+                f"resume may change only budgets, not {name}: `ludus fork RUN --{name} …` makes a "
+                "new run from the same weights"
             )
-    options = parse(Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000")
+    options = parse(
+        Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000"
+    )
     options.believe(options.run)
     from ludus.api import resume
     from ludus.commands.summary import report

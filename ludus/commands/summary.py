@@ -20,13 +20,20 @@ def report(run: Any, as_json: bool, full: bool) -> int:
     """Prints it; the exit status: 3 where someone asked it to stop, 1 where the doctor did."""
     result = summary(run)
     stopped = result["reason"] == ON_REQUEST
-    with contextlib.suppress(OSError) if stopped else contextlib.nullcontext():  # the terminal may have gone away
+    with (
+        contextlib.suppress(OSError) if stopped else contextlib.nullcontext()
+    ):  # the terminal may have gone away
         print(json.dumps(result) if as_json else text(run, result, full), flush=True)
-    return 3 if stopped else int(result["verdict"] == "critical" and run.settings().doctor.on_critical != "warn")
+    return (
+        3
+        if stopped
+        else int(result["verdict"] == "critical" and run.settings().doctor.on_critical != "warn")
+    )
 
 
 def summary(run: Any) -> dict[str, Any]:
-    """What a run came to: how it ended, its headline, its last measurements, its best checkpoint, the doctor's findings."""
+    """What a run came to: how it ended, its headline, its last measurements, its best checkpoint,
+    the doctor's findings."""
     from ludus.doctor.finding import as_json
     from ludus.training.watching import read_findings
 
@@ -51,14 +58,20 @@ def summary(run: Any) -> dict[str, Any]:
 def text(run: Any, result: Mapping[str, Any], full: bool) -> str:
     config, seconds = run.settings(), result["seconds"]
     rate = f" ({result['agent_steps'] / seconds:,.0f} per second)" if seconds else ""
-    lines = [f"{result['state']}: {result['agent_steps']:,} agent-steps in {duration(seconds)}{rate}"]
+    lines = [
+        f"{result['state']}: {result['agent_steps']:,} agent-steps in {duration(seconds)}{rate}"
+    ]
     if result["reason"]:
         lines[0] += f", {result['reason']}"
     lines += _headline(run, result, config)
     lines += _verdict(result, full)
     if full:
         lines += _table(result["evaluation"])
-    rows = {"report": f"{result['run']}/report.html", "look": f"ludus view {result['run']}", **_next(result, config)}
+    rows = {
+        "report": f"{result['run']}/report.html",
+        "look": f"ludus view {result['run']}",
+        **_next(result, config),
+    }
     if not full:
         rows["all"] = "--full prints everything that was measured"
     lines += [f"{what:<8} {how}" for what, how in rows.items()]
@@ -72,20 +85,31 @@ def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
     if now is None:
         return [f"{in_words(name)}: not evaluated yet"]
     interval = "" if now["low"] is None else f" [{now['low']:.3f}, {now['high']:.3f}]"
-    lower = ", lower is better" if lower_is_better(name, run.read_json("game.json")["layout"]) else ""
-    lines = [f"{in_words(name)}: {now['value']:.3f}{interval}, {config.eval.episodes} episodes{lower}"]
+    lower = (
+        ", lower is better" if lower_is_better(name, run.read_json("game.json")["layout"]) else ""
+    )
+    lines = [
+        f"{in_words(name)}: {now['value']:.3f}{interval}, {config.eval.episodes} episodes{lower}"
+    ]
     if best:
-        lines.append(f"best checkpoint: {best['value']:.3f} at step {best['step']:,}   {result['run']}@best")
+        lines.append(
+            f"best checkpoint: {best['value']:.3f} at step {best['step']:,}   {result['run']}@best"
+        )
     return lines
 
 
 def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
-    """The doctor's word at the end: what is wrong, why, and what to do; the worst findings first."""
+    """The doctor's word at the end: what is wrong, why, and what to do; the worst findings
+    first."""
     from ludus.doctor.finding import TOO_LITTLE, verdict_in_words
 
     found = [f for f in result["findings"] if f["severity"] != "info"]
     shown = found if full else found[:MOST_FINDINGS]
-    few = [f": {f['evidence']}" for f in result["findings"] if f["check"] == TOO_LITTLE == result["verdict"]]
+    few = [
+        f": {f['evidence']}"
+        for f in result["findings"]
+        if f["check"] == TOO_LITTLE == result["verdict"]
+    ]
     lines = [f"doctor: {verdict_in_words(result['verdict'])}{''.join(few)}"]
     for finding in shown:
         lines.append(f"  {finding['severity']}: {finding['cause']} ({finding['check']})")
@@ -114,8 +138,14 @@ def _next(result: Mapping[str, Any], config: Config) -> dict[str, str]:
     if result["state"] == "finished":
         (key, rate), *_ = config.learning_rates([]).items()
         steps, seconds = config.train.total_agent_steps, config.train.total_seconds
-        if parse(rate)(1.0) == 0:  # with more budget it would stay at 0: a fork starts its schedules again
+        if (
+            parse(rate)(1.0) == 0
+        ):  # with more budget it would stay at 0: a fork starts its schedules again
             go_on = f'ludus fork {result["run"]}{mark} --{key.replace("_", "-")} "3e-4 -> 0"'
         else:
-            go_on += f" --train.total-agent-steps {2 * steps}" if steps else f" --train.total-seconds {2 * (seconds or 0):.0f}"
+            go_on += (
+                f" --train.total-agent-steps {2 * steps}"
+                if steps
+                else f" --train.total-seconds {2 * (seconds or 0):.0f}"
+            )
     return {"measure": f"ludus eval {result['run']}{mark} --against {against}", "go on": go_on}

@@ -8,7 +8,8 @@ from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
 
 SUMMARY = (
-    "Trains a recipe: a name or NAME:PRESET; a module:function of your own that returns a Config or an env; an env of another library "
+    "Trains a recipe: a name or NAME:PRESET; a module:function of your own that returns a Config "
+    "or an env; an env of another library "
     "(gym:ID, pettingzoo:MODULE); or one in a browser or an engine (remote:PORT)."
 )
 EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --learn.roles.runner.entropy 0.01"
@@ -21,19 +22,30 @@ def main(arguments: list[str]) -> int:
         if arguments and arguments[0] in ("-h", "--help"):
             arguments = ["pursuit", *arguments]
             print(
-                f"usage: ludus train RECIPE [options]   recipes: {', '.join(RECIPES)}\nThe options below are those of pursuit.\n"
+                f"usage: ludus train RECIPE [options]   recipes: {', '.join(RECIPES)}\nThe options "
+                "below are those of pursuit.\n"
             )
         else:
-            raise LudusError(f"'ludus train' needs a recipe first: one of {', '.join(RECIPES)}, gym:ID or module:function")
+            raise LudusError(
+                f"'ludus train' needs a recipe first: one of {', '.join(RECIPES)}, gym:ID or "
+                "module:function"
+            )
     recipe = load_recipe(arguments[0])
-    config, origins, options = parse_config(recipe, arguments[1:], f"train {arguments[0]}", EXAMPLE, SUMMARY)
+    config, origins, options = parse_config(
+        recipe, arguments[1:], f"train {arguments[0]}", EXAMPLE, SUMMARY
+    )
     options.believe(*config.league.opponents)
     from ludus.api import start
     from ludus.commands.summary import report
 
     path = Path(options.run) if options.run else Path("runs") / _name(arguments[0])
     run = start(
-        config, origins, path, quiet=options.quiet or options.json, init_from=options.init_from, init_modules=options.init_modules
+        config,
+        origins,
+        path,
+        quiet=options.quiet or options.json,
+        init_from=options.init_from,
+        init_modules=options.init_modules,
     )
     return report(run, options.json, options.full)
 

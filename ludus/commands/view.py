@@ -20,12 +20,14 @@ PORT = 8600
 
 @dataclass(kw_only=True)
 class View:
-    """Shows runs, replays and games in the browser, on this machine only. Without a name: every run under --root."""
+    """Shows runs, replays and games in the browser, on this machine only. Without a name: every run
+    under --root."""
 
     what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """RUN …, or a GAME to watch bots play before any training."""
     agents: tuple[str, ...] = ()
-    """Who plays a GAME: bot:NAME, ROLE=bot:NAME, team0=bot:NAME, RUN or ROLE=RUN (default: the game's own bots)."""
+    """Who plays a GAME: bot:NAME, ROLE=bot:NAME, team0=bot:NAME, RUN or ROLE=RUN (default: the
+    game's own bots)."""
     set: tuple[str, ...] = ()
     """Sizes, parameters and rewards of a GAME, as NAME=VALUE."""
     root: str = "runs"
@@ -41,7 +43,12 @@ class View:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(View, arguments, "view", "ludus view hide_and_seek --agents seeker=bot:seeker hider=bot:hider")
+    options = parse(
+        View,
+        arguments,
+        "view",
+        "ludus view hide_and_seek --agents seeker=bot:seeker hider=bot:hider",
+    )
     return show(options)
 
 
@@ -56,14 +63,28 @@ def show(options: View, take: int | None = None) -> int:
     own = [*options.games, *([game] if game and ":" in game else [])]
     viewer = Viewer(Path(options.root), [*runs, *guests.values()], own)
     names = {path.resolve(): name for name, path in viewer.library.runs().items()}
-    cast = [f"{e.rpartition('=')[0]}=run:{names[guests[e].resolve()]}".lstrip("=") if e in guests else e for e in options.agents]
+    cast = [
+        f"{e.rpartition('=')[0]}=run:{names[guests[e].resolve()]}".lstrip("=") if e in guests else e
+        for e in options.agents
+    ]
     page = ""
     if game:
         viewer.shows.find(game)
-        page = link(page="watch", game=game, agents=cast, value=list(options.set), seed=options.seed, take=take)
+        page = link(
+            page="watch",
+            game=game,
+            agents=cast,
+            value=list(options.set),
+            seed=options.seed,
+            take=take,
+        )
     elif len(runs) == 1:
         name = names[runs[0].resolve()]
-        page = link(page="run", path=(name,)) if take is None else link(page="watch", run=name, agents=cast, take=take)
+        page = (
+            link(page="run", path=(name,))
+            if take is None
+            else link(page="watch", run=name, agents=cast, take=take)
+        )
     elif len(runs) == 2:
         page = link(page="compare", path=tuple(names[run.resolve()] for run in runs))
     elif take is not None:
@@ -92,21 +113,30 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
     runs = [name for name in options.what if (Path(name) / "config.json").exists()]
     others = [name for name in options.what if name not in runs]
     if len(others) > 1 or (others and runs):
-        raise LudusError(f"'{others[0]}' is no run, and {len(options.what)} things were named: name runs, or one game")
+        raise LudusError(
+            f"'{others[0]}' is no run, and {len(options.what)} things were named: name runs, or "
+            "one game"
+        )
     if others:
         from ludus.games import REGISTRY, load_game
 
         name = others[0]
         if is_foreign(name):
             raise LudusError(
-                f"{name} is an env of another library, which the viewer does not run: `ludus train {name}`, and view the run"
+                f"{name} is an env of another library, which the viewer does not run: `ludus train "
+                f"{name}`, and view the run"
             )
-        if "/" in name or (name.split(":")[0] not in REGISTRY and ":" not in name and Path(name).exists()):
+        if "/" in name or (
+            name.split(":")[0] not in REGISTRY and ":" not in name and Path(name).exists()
+        ):
             Run(name)  # says what is missing
         load_game(name)
         return name, []
     if options.agents and not runs:
-        raise LudusError("--agents says who plays a game: name the game, as in `ludus view pursuit --agents bot:flee`")
+        raise LudusError(
+            "--agents says who plays a game: name the game, as in `ludus view pursuit --agents "
+            "bot:flee`"
+        )
     return None, [Path(name) for name in runs]
 
 
@@ -117,7 +147,10 @@ def refuse_foreign(path: Path) -> None:
 
     game = Run(path).settings().game
     if is_foreign(game):
-        raise LudusError(f"{path} plays {game}, an env of another library: `ludus view {path}` shows what evaluations recorded")
+        raise LudusError(
+            f"{path} plays {game}, an env of another library: `ludus view {path}` shows what "
+            "evaluations recorded"
+        )
 
 
 def run_in(entry: str) -> Path | None:

@@ -1,7 +1,8 @@
-"""The whole configuration as dataclasses, a file per subject; that of Rainbow is with the algorithm.
+"""The whole configuration as dataclasses, a file per subject; that of Rainbow is with the
+algorithm.
 
-A field's docstring is its help text; None means: derived, see `resolve`. An experiment (a recipe) is a function that returns
-a Config. Any `Scalar` may be a schedule (`ludus.curriculum.schedules`).
+A field's docstring is its help text; None means: derived, see `resolve`. An experiment (a recipe)
+is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.curriculum.schedules`).
 """
 
 from ludus.config.checks import check
@@ -12,7 +13,14 @@ from ludus.config.in_use import option_of, refuse_preset, refuse_unused, setting
 from ludus.config.league import LeagueConfig
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
-from ludus.config.running import ON_CRITICAL, CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
+from ludus.config.running import (
+    ON_CRITICAL,
+    CheckpointConfig,
+    DoctorConfig,
+    EvalConfig,
+    LogConfig,
+    TrainConfig,
+)
 from ludus.config.types import check_types
 from ludus.config.values import flatten, origins, set_value, unflatten
 from ludus.learn.rainbow_config import RainbowConfig

@@ -9,7 +9,8 @@ VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
 
 @dataclass(kw_only=True)
 class Stage:
-    """A part of a curriculum: it ends when the win rate against an opponent, or another metric, is surely good enough."""
+    """A part of a curriculum: it ends when the win rate against an opponent, or another metric, is
+    surely good enough."""
 
     mix: str = ""
     """Opponents of this stage, as in league.mix."""
@@ -18,8 +19,8 @@ class Stage:
     win_rate: float = 0.9
     """The lower confidence bound of the win rate that must be reached."""
     metric: str = ""
-    """Instead of an opponent: what ends the stage, a goal metric of its training episodes (goal/ROLE/GOAL) or a metric of
-    evaluations (eval/AGAINST/METRIC)."""
+    """Instead of an opponent: what ends the stage, a goal metric of its training episodes
+    (goal/ROLE/GOAL) or a metric of evaluations (eval/AGAINST/METRIC)."""
     threshold: float | None = None
     """What the metric's lower confidence bound must reach; its upper one where less is better."""
     least_episodes: int = 200
@@ -29,15 +30,18 @@ class Stage:
     most_agent_steps: int | None = None
     """The stage ends after so many agent-steps, whatever was reached (default: never)."""
     game: dict[str, float] = field(default_factory=dict)
-    """Game parameters, reward.TERM weights and sizes of this stage. What a stage leaves out is as the run's game has it."""
+    """Game parameters, reward.TERM weights and sizes of this stage. What a stage leaves out is as
+    the run's game has it."""
 
 
 @dataclass(kw_only=True)
 class TasksConfig:
-    """Every env plays a task of its own: other values of some game parameters, drawn anew in its reset rows."""
+    """Every env plays a task of its own: other values of some game parameters, drawn anew in its
+    reset rows."""
 
     vary: dict[str, str] = field(default_factory=dict)
-    """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5" (default: no tasks)."""
+    """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5"
+    (default: no tasks)."""
     sampler: str = "learning_progress"
     """learning_progress (tasks whose score moves, or is above that of random play) or uniform."""
     pool: int = 1000
@@ -58,10 +62,12 @@ class TasksConfig:
 
 @dataclass(kw_only=True)
 class CurriculumConfig:
-    """What changes while the agent learns. Game parameters may also be schedules: --game.trees "0 -> 20"."""
+    """What changes while the agent learns. Game parameters may also be schedules: --game.trees "0
+    -> 20"."""
 
     stages: tuple[Stage, ...] = ()
     """Stages, one after the other (set in recipes)."""
     first_stage: int = 1
-    """The stage to begin with, for a run that goes on from a policy trained on the earlier ones (--init-from)."""
+    """The stage to begin with, for a run that goes on from a policy trained on the earlier ones
+    (--init-from)."""
     tasks: TasksConfig = field(default_factory=TasksConfig)

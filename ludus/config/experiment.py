@@ -17,7 +17,12 @@ from ludus.learn.rainbow_config import RainbowConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {"learn.epochs": 2, "eval.greedy": False, "log.tensorboard": False},
-    "stable": {"learn.epochs": 4, "learn.clip": 0.1, "learn.target_kl": 0.02, "learn.max_grad_norm": 0.5},
+    "stable": {
+        "learn.epochs": 4,
+        "learn.clip": 0.1,
+        "learn.target_kl": 0.02,
+        "learn.max_grad_norm": 0.5,
+    },
 }
 
 
@@ -26,9 +31,11 @@ class Config:
     """One experiment."""
 
     game: str
-    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or an env or a function that makes one."""
+    """A game, game:preset, package.module:GAME, gym:ID, pettingzoo:MODULE, or an env or a function
+    that makes one."""
     game_values: dict[str, Scalar] = field(default_factory=dict)
-    """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the command line."""
+    """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the
+    command line."""
     envs: int = 1024
     """Number of envs."""
     seed: int = 0
@@ -52,7 +59,11 @@ class Config:
         """Of the algorithm in use, by the names they are set by."""
         if self.algorithm == "rainbow":
             return {"rainbow.learning_rate": self.rainbow.learning_rate}
-        own = {f"learn.roles.{r}.learning_rate": self.learn.for_role(r).learning_rate for r in roles if r in self.learn.roles}
+        own = {
+            f"learn.roles.{r}.learning_rate": self.learn.for_role(r).learning_rate
+            for r in roles
+            if r in self.learn.roles
+        }
         return {"learn.learning_rate": self.learn.learning_rate, **own}
 
     def __post_init__(self) -> None:

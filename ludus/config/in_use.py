@@ -1,4 +1,5 @@
-"""Which settings the algorithm of a config reads: a section for each algorithm, of which one is in use."""
+"""Which settings the algorithm of a config reads: a section for each algorithm, of which one is in
+use."""
 
 from __future__ import annotations
 
@@ -28,23 +29,39 @@ def option_of(config: Config, role: str, key: str) -> str:
 
 
 def refuse_unused(config: Config, name: str, dashes: bool = False) -> None:
-    """Refuses a dotted name that the algorithm in use never reads. `dashes`: write names as on the command line."""
-    owner = next((algorithm for algorithm, section in SECTION_OF.items() if name.startswith(f"{section}.")), config.algorithm)
+    """Refuses a dotted name that the algorithm in use never reads. `dashes`: write names as on the
+    command line."""
+    owner = next(
+        (algorithm for algorithm, section in SECTION_OF.items() if name.startswith(f"{section}.")),
+        config.algorithm,
+    )
     if config.algorithm not in SECTION_OF or owner == config.algorithm:
         return
     section, key = section_of(config), name.rsplit(".", 1)[-1]
-    written = {n: f"--{n.replace('_', '-')}" if dashes else n for n in (name, f"{section}.{key}", "algorithm")}
+    written = {
+        n: f"--{n.replace('_', '-')}" if dashes else n
+        for n in (name, f"{section}.{key}", "algorithm")
+    }
     known = key in {f.name for f in dataclasses.fields(getattr(config, section))}
     raise LudusError(
         f"{written[name]} is a setting of {owner}, and this run learns by {config.algorithm}: "
-        + (f"use {written[f'{section}.{key}']}" if known else f"leave it out, or choose {written['algorithm']} {owner}")
+        + (
+            f"use {written[f'{section}.{key}']}"
+            if known
+            else f"leave it out, or choose {written['algorithm']} {owner}"
+        )
     )
 
 
 def refuse_preset(config: Config, name: str) -> None:
     """Presets are made for one algorithm."""
-    foreign = [key for key in PRESETS.get(name, {}) if key.split(".")[0] in set(SECTION_OF.values()) - {section_of(config)}]
+    foreign = [
+        key
+        for key in PRESETS.get(name, {})
+        if key.split(".")[0] in set(SECTION_OF.values()) - {section_of(config)}
+    ]
     if foreign:
         raise LudusError(
-            f"preset '{name}' is made for ppo ({', '.join(foreign)}), and this run learns by {config.algorithm}: leave it out"
+            f"preset '{name}' is made for ppo ({', '.join(foreign)}), and this run learns by "
+            f"{config.algorithm}: leave it out"
         )

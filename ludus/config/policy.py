@@ -6,7 +6,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")  # of PolicyConfig: by the name of an action entry
+OF_ACTIONS = (
+    "initial_log_std_of",
+    "initial_mean_of",
+)  # of PolicyConfig: by the name of an action entry
 STRATEGY_SIZES: dict[str, dict[str, int]] = {
     "small": {"stride": 5, "layers": 2, "heads": 4, "width": 64, "vector": 64},
     "full": {"stride": 1, "layers": 6, "heads": 8, "width": 256, "vector": 256},
@@ -15,7 +18,8 @@ STRATEGY_SIZES: dict[str, dict[str, int]] = {
 
 @dataclass(kw_only=True)
 class StrategyConfig:
-    """A transformer over what was seen of the opponent, whose output joins the observation in the first hidden layer."""
+    """A transformer over what was seen of the opponent, whose output joins the observation in the
+    first hidden layer."""
 
     size: str = "none"
     """none, small (for CPUs) or full (for a GPU): what is not given below comes from it."""
@@ -34,11 +38,14 @@ class StrategyConfig:
     vector: int | None = None
     """Size of the strategy vector (default: small 64, full 256)."""
     dropout: float = 0.0
-    """Share of units left out while learning. The policy that acted had none, so ratios of probabilities get noisier."""
+    """Share of units left out while learning. The policy that acted had none, so ratios of
+    probabilities get noisier."""
 
     def filled(self) -> StrategyConfig:
         """With what its size says where nothing was given."""
-        missing: dict[str, Any] = {n: v for n, v in STRATEGY_SIZES.get(self.size, {}).items() if getattr(self, n) is None}
+        missing: dict[str, Any] = {
+            n: v for n, v in STRATEGY_SIZES.get(self.size, {}).items() if getattr(self, n) is None
+        }
         return dataclasses.replace(self, **missing)
 
 
@@ -56,22 +63,25 @@ class PolicyConfig:
     """Units of the LSTM."""
     strategy: StrategyConfig = field(default_factory=StrategyConfig)
     sets: tuple[str, ...] = ()
-    """Things of a kind in the observation, by what comes before their number: mate reads mate0_…, mate1_… with the same weights
-    and in any order. Empty: every entry has weights of its own."""
+    """Things of a kind in the observation, by what comes before their number: mate reads mate0_…,
+    mate1_… with the same weights and in any order. Empty: every entry has weights of its own."""
     separate_value: bool = True
     """A value network of its own, instead of a head on the actor's."""
     normalise_observation: bool = True
     """Running mean and deviation of every observation entry."""
     state_dependent_std: bool = False
-    """The spread of continuous actions is an output of the network, instead of one parameter per entry."""
+    """The spread of continuous actions is an output of the network, instead of one parameter per
+    entry."""
     initial_log_std: float = -0.5
     """Log of the spread of continuous actions at the start."""
     initial_log_std_of: dict[str, float] = field(default_factory=dict)
     """The same for single action entries, such as turn -1.5."""
     initial_mean_of: dict[str, float] = field(default_factory=dict)
-    """Mean of single continuous actions at the start, before they are squashed to -1 .. 1 (default: 0): forward 1 walks ahead."""
+    """Mean of single continuous actions at the start, before they are squashed to -1 .. 1 (default:
+    0): forward 1 walks ahead."""
     initial_key_logit: float = 0.0
     """Logit of pressing a key at the start: -1 presses it 27% of the time."""
     quiet_inputs: tuple[str, ...] = ()
-    """Observation entries, by the beginning of their name, that the network does not hear at the start (zero weights): many
-    entries of little meaning, such as rays, drown the few that matter until the network has learned to tell them apart."""
+    """Observation entries, by the beginning of their name, that the network does not hear at the
+    start (zero weights): many entries of little meaning, such as rays, drown the few that matter
+    until the network has learned to tell them apart."""

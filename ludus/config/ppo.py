@@ -48,20 +48,22 @@ class PPOConfig:
     reward_scale: float = 1.0
     """Rewards are multiplied by this before learning; never clipped."""
     normalise_values: bool = True
-    """Value targets are normalised by their running mean and deviation; advantages stay in units of reward."""
+    """Value targets are normalised by their running mean and deviation; advantages stay in units of
+    reward."""
     recompute_advantages: bool = False
     """Compute values and advantages anew before every pass."""
     auxiliary: float = 0.0
     """Weight of predicting the next observation from the memory's output (needs memory)."""
     next_keys: float = 0.0
-    """Weight of predicting which keys the opponent presses in a later step of the rollout, from the strategy vector of now and the
-    observation of then (needs policy.strategy)."""
+    """Weight of predicting which keys the opponent presses in a later step of the rollout, from the
+    strategy vector of now and the observation of then (needs policy.strategy)."""
     adam_epsilon: float = 1e-5
     """Epsilon of Adam."""
     accumulate: int = 1
     """Gradient accumulation: each update is computed in this many parts, to fit in memory."""
     recompute_activations: bool = False
-    """Keep nothing of the forward pass and compute it again for the backward pass: less memory, more time."""
+    """Keep nothing of the forward pass and compute it again for the backward pass: less memory,
+    more time."""
     roles: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Different values for a role, as learn.roles.ROLE.KEY."""
 

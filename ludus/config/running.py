@@ -1,4 +1,5 @@
-"""Settings of how a run goes: its budget, and what it evaluates, keeps, writes and does when it falls ill."""
+"""Settings of how a run goes: its budget, and what it evaluates, keeps, writes and does when it
+falls ill."""
 
 from __future__ import annotations
 
@@ -18,15 +19,17 @@ class TrainConfig:
     stagger: bool = True
     """Cut each env's first episode at a random length, so that envs are out of step."""
     threads: int | None = None
-    """CPU threads of simulator and network (default: 1 or all cores, whichever is faster, measured once per machine). A run is
-    repeated bit for bit with the same seed and the same number of threads."""
+    """CPU threads of simulator and network (default: 1 or all cores, whichever is faster, measured
+    once per machine). A run is repeated bit for bit with the same seed and the same number of
+    threads."""
     check_bounds: bool = True
     """Stop where an env of another library shows an observation outside of its space."""
     dtype: str | None = None
     """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
     compile: bool | None = None
-    """Fuse the small kernels of acting and learning with torch.compile (default: on CUDA, where triton and a C compiler are
-    found: 1.6 to 2.5 times as fast there, after up to half a minute of compiling)."""
+    """Fuse the small kernels of acting and learning with torch.compile (default: on CUDA, where
+    triton and a C compiler are found: 1.6 to 2.5 times as fast there, after up to half a minute of
+    compiling)."""
 
 
 @dataclass(kw_only=True)
@@ -58,8 +61,9 @@ class CheckpointConfig:
     keep: int = 3
     """Newest checkpoints to keep; the first, the best and the last stay anyway."""
     best_metric: str | None = None
-    """Evaluated metric that decides which checkpoint is best and comes first in lists and reports, such as
-    eval/bot:flee/catch_rate (default: the game's headline; envs of other libraries: eval/self/return)."""
+    """Evaluated metric that decides which checkpoint is best and comes first in lists and reports,
+    such as eval/bot:flee/catch_rate (default: the game's headline; envs of other libraries:
+    eval/self/return)."""
 
 
 @dataclass(kw_only=True)
@@ -75,15 +79,18 @@ class LogConfig:
     episodes: int = 2000
     """At most this many episodes are sampled into episodes.csv."""
     replay_every: int = 1
-    """Evaluations between stored replays (best, worst and a random episode per opponent); 0: never."""
+    """Evaluations between stored replays (best, worst and a random episode per opponent); 0:
+    never."""
     replays: int = 30
     """Newest replays to keep."""
 
 
 @dataclass(kw_only=True)
 class DoctorConfig:
-    """The doctor watches every run; what it sees is in findings.jsonl, in the dashboard and in the report."""
+    """The doctor watches every run; what it sees is in findings.jsonl, in the dashboard and in the
+    report."""
 
     on_critical: str = "warn"
-    """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a new run from the last
-    healthy checkpoint with the suggested change (never for a finding that depends on the clock)."""
+    """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a
+    new run from the last healthy checkpoint with the suggested change (never for a finding that
+    depends on the clock)."""

@@ -11,19 +11,29 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ludus.config.ppo import PPOConfig
 from ludus.errors import LudusError
 
-WORDS: dict[Any, str] = {bool: "True or False", int: "a whole number", float: "a number", str: "text", NoneType: "None"}
+WORDS: dict[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "None",
+}
 SCHEDULE = "a number, or a schedule such as '1e-3 -> 0'"
 
 
 def check_types(section: Any, prefix: str = "") -> None:
-    """Every value has the type of its field; whole floats become the integers they stand for (total_agent_steps=5e6)."""
+    """Every value has the type of its field; whole floats become the integers they stand for
+    (total_agent_steps=5e6)."""
     for name, kind in _kinds(type(section)).items():
         full = prefix + name
         value = _fitted(getattr(section, name), kind, full)
         if name == "roles" and isinstance(section, PPOConfig):
             known = _kinds(PPOConfig)
             value = {
-                role: {key: _fitted(v, known.get(key, Any), f"{full}.{role}.{key}") for key, v in keys.items()}
+                role: {
+                    key: _fitted(v, known.get(key, Any), f"{full}.{role}.{key}")
+                    for key, v in keys.items()
+                }
                 for role, keys in value.items()
             }
         setattr(section, name, value)
@@ -43,16 +53,21 @@ def _fitted(value: Any, kind: Any, name: str) -> Any:
     for option in options:
         container = get_origin(option)
         if container is tuple and isinstance(value, list | tuple):
-            return tuple(_fitted(v, get_args(option)[0], f"{name}[{i}]") for i, v in enumerate(value))
+            return tuple(
+                _fitted(v, get_args(option)[0], f"{name}[{i}]") for i, v in enumerate(value)
+            )
         if container is dict and isinstance(value, Mapping):
-            return {key: _fitted(v, get_args(option)[1], f"{name}.{key}") for key, v in value.items()}
+            return {
+                key: _fitted(v, get_args(option)[1], f"{name}.{key}") for key, v in value.items()
+            }
         if dataclasses.is_dataclass(option) and type(value) is option:
             check_types(value, f"{name}.")
             return value
         if container is None and not dataclasses.is_dataclass(option) and _is(value, option):
             return int(value) if option is int else value
     raise LudusError(
-        f"{name.replace('game_values.', 'game.')}={value!r} is of type {type(value).__name__}: use {_words(options)}"
+        f"{name.replace('game_values.', 'game.')}={value!r} is of type {type(value).__name__}: use "
+        f"{_words(options)}"
     )
 
 

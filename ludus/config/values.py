@@ -25,7 +25,9 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
         elif f.name in (*OF_ACTIONS, "vary"):
             out |= {f"{name}.{entry}": v for entry, v in value.items()}
         elif f.name == "roles":
-            out |= {f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()}
+            out |= {
+                f"{name}.{role}.{k}": v for role, values in value.items() for k, v in values.items()
+            }
         elif f.name == "stages":
             out[name] = [dataclasses.asdict(stage) for stage in value]
         else:
@@ -58,7 +60,9 @@ def set_value(config: Config, name: str, value: Any) -> None:
         set_role_value(config, sections[2], key, value)
         return
     if name == "curriculum.stages":
-        config.curriculum.stages = tuple(Stage(**stage) if isinstance(stage, dict) else stage for stage in value)
+        config.curriculum.stages = tuple(
+            Stage(**stage) if isinstance(stage, dict) else stage for stage in value
+        )
         return
     for section in sections:
         target = getattr(target, section, None)

@@ -1,1 +1,2 @@
-"""What changes during training: schedules of single values, stages, and tasks chosen by learning progress."""
+"""What changes during training: schedules of single values, stages, and tasks chosen by learning
+progress."""

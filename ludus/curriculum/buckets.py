@@ -1,4 +1,5 @@
-"""What a task may be: for each parameter that varies, values to choose from ("1, 3, 5") or bounds ("0.1 to 0.5")."""
+"""What a task may be: for each parameter that varies, values to choose from ("1, 3, 5") or bounds
+("0.1 to 0.5")."""
 
 from __future__ import annotations
 
@@ -67,32 +68,49 @@ def parse_bucket(name: str, text: str, whole: bool) -> Bucket:
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
-        raise LudusError(f"{where} is neither values nor bounds: write '1, 3, 5' or '0.1 to 0.5'") from None
+        raise LudusError(
+            f"{where} is neither values nor bounds: write '1, 3, 5' or '0.1 to 0.5'"
+        ) from None
     if whole and any(number != int(number) for number in numbers):
         raise LudusError(f"{where}: {name} must be a whole number")
     if len(bounds) == 2:
         low, high = numbers
         if low > high:
-            raise LudusError(f"{where} has its bounds reversed, {low:g} is above {high:g}: write '{high:g} to {low:g}'")
+            raise LudusError(
+                f"{where} has its bounds reversed, {low:g} is above {high:g}: write '{high:g} to "
+                f"{low:g}'"
+            )
         if low < high:
             return Bucket(name, low=low, high=high, whole=whole)
     values = tuple(dict.fromkeys(numbers))
     if len(values) < 2:
-        raise LudusError(f"{where} has {len(values)} value, which leaves nothing to choose: give at least 2, or set game.{name}")
+        raise LudusError(
+            f"{where} has {len(values)} value, which leaves nothing to choose: give at least 2, or "
+            f"set game.{name}"
+        )
     return Bucket(name, values=values, whole=whole)
 
 
-def make_buckets(vary: Mapping[str, str], game: Game, base: Mapping[str, float], preset: str | None) -> list[Bucket]:
-    """The buckets of a config. `base`: the game's other values. Refuses unknown parameters, and tasks that the game refuses:
+def make_buckets(
+    vary: Mapping[str, str], game: Game, base: Mapping[str, float], preset: str | None
+) -> list[Bucket]:
+    """The buckets of a config. `base`: the game's other values. Refuses unknown parameters, and
+    tasks that the game refuses:
     those with the lowest and highest value of everything that varies, in all combinations."""
     buckets = []
     for name, text in vary.items():
         term = name.removeprefix("reward.")
         if name in game.sizes:
-            raise LudusError(f"curriculum.tasks.vary.{name}: {name} is a size, the same for all envs of a batch; vary parameters")
+            raise LudusError(
+                f"curriculum.tasks.vary.{name}: {name} is a size, the same for all envs of a "
+                "batch; vary parameters"
+            )
         if name not in game.params and not (name.startswith("reward.") and term in game.rewards):
             known = [*game.params, *(f"reward.{t}" for t in game.rewards)]
-            raise LudusError(f"curriculum.tasks.vary.{name}: {game.name} has no parameter '{name}': {nearest(name, known)}")
+            raise LudusError(
+                f"curriculum.tasks.vary.{name}: {game.name} has no parameter '{name}': "
+                f"{nearest(name, known)}"
+            )
         buckets.append(parse_bucket(name, text, name in game.params and game.params[name].integer))
     if 2 ** len(buckets) > MOST_CORNERS:
         most = MOST_CORNERS.bit_length() - 1

@@ -1,4 +1,5 @@
-"""A curriculum that could never move on, or cannot be played, is refused before anything is trained."""
+"""A curriculum that could never move on, or cannot be played, is refused before anything is
+trained."""
 
 from __future__ import annotations
 
@@ -13,11 +14,18 @@ from ludus.sim.game import Game
 
 
 def check_stages(
-    stages: Sequence[Stage], first: int, layout: Any, bots: Mapping[str, Mapping[str, int]], game: Game | None
+    stages: Sequence[Stage],
+    first: int,
+    layout: Any,
+    bots: Mapping[str, Mapping[str, int]],
+    game: Game | None,
 ) -> None:
     """Refuses a curriculum that can never move on, or begins where there is no stage."""
     if not 1 <= first <= max(len(stages), 1):
-        raise LudusError(f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to {max(len(stages), 1)}")
+        raise LudusError(
+            f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to "
+            f"{max(len(stages), 1)}"
+        )
     for i, stage in enumerate(stages):
         where = f"stage {i + 1} of {len(stages)}"
         if i == len(stages) - 1:
@@ -33,45 +41,60 @@ def _check_last(stage: Stage, where: str) -> None:
         asked = stage.opponent and f"{stage.opponent} to be beaten"
         waits = asked or stage.metric or f"{stage.most_agent_steps} agent-steps to pass"
         raise LudusError(
-            f"{where} waits for {waits}, but nothing follows it: leave opponent, metric and most_agent_steps of the last stage empty"
+            f"{where} waits for {waits}, but nothing follows it: leave opponent, metric and "
+            "most_agent_steps of the last stage empty"
         )
 
 
 def _check_end(stage: Stage, where: str) -> None:
     if not stage.opponent and not stage.metric and stage.most_agent_steps is None:
         raise LudusError(
-            f"{where} never ends: give it an opponent whose defeat ends it, such as bot:random, a metric and its threshold, "
+            f"{where} never ends: give it an opponent whose defeat ends it, such as bot:random, a "
+            "metric and its threshold, "
             f"or most_agent_steps"
         )
     if stage.opponent and stage.metric:
         raise LudusError(f"{where} ends by {stage.opponent} and by {stage.metric}: use one of them")
     if stage.metric and stage.threshold is None:
-        raise LudusError(f"{where} ends by {stage.metric} but has no threshold: say what it must reach")
-    if stage.most_agent_steps is not None and stage.most_agent_steps < max(1, stage.least_agent_steps):
         raise LudusError(
-            f"{where} lasts at most {stage.most_agent_steps:,} agent-steps but at least {max(1, stage.least_agent_steps):,}: "
+            f"{where} ends by {stage.metric} but has no threshold: say what it must reach"
+        )
+    if stage.most_agent_steps is not None and stage.most_agent_steps < max(
+        1, stage.least_agent_steps
+    ):
+        raise LudusError(
+            f"{where} lasts at most {stage.most_agent_steps:,} agent-steps but at least "
+            f"{max(1, stage.least_agent_steps):,}: "
             f"raise most_agent_steps or lower least_agent_steps"
         )
 
 
-def _check_opponent(stage: Stage, where: str, layout: Any, bots: Mapping[str, Mapping[str, int]]) -> None:
+def _check_opponent(
+    stage: Stage, where: str, layout: Any, bots: Mapping[str, Mapping[str, int]]
+) -> None:
     if not stage.opponent:
         return
     met = [lineup.key for lineup in make_lineups(layout, bots, parse_mix(stage.mix)) if lineup.side]
     if stage.opponent not in met:
         raise LudusError(
-            f"{where} waits for {stage.opponent} to be beaten but never meets it: it meets {', '.join(met) or 'only itself'}"
+            f"{where} waits for {stage.opponent} to be beaten but never meets it: it meets "
+            f"{', '.join(met) or 'only itself'}"
         )
     if not 0 < stage.win_rate < 1:
-        raise LudusError(f"{where} ends at a win rate of {stage.win_rate}, which a lower bound never reaches: use less than 1")
+        raise LudusError(
+            f"{where} ends at a win rate of {stage.win_rate}, which a lower bound never reaches: "
+            "use less than 1"
+        )
     if stage.least_episodes > RECENT:
         raise LudusError(
-            f"{where} needs {stage.least_episodes} episodes, but win rates are kept over the last {RECENT}: use at most {RECENT}"
+            f"{where} needs {stage.least_episodes} episodes, but win rates are kept over the last "
+            f"{RECENT}: use at most {RECENT}"
         )
     most = 1 / (1 + 1.96**2 / RECENT)
     if stage.win_rate > most:
         raise LudusError(
-            f"{where} needs a lower bound of {stage.win_rate}, but winning all of the last {RECENT} episodes gives {most:.3f}"
+            f"{where} needs a lower bound of {stage.win_rate}, but winning all of the last "
+            f"{RECENT} episodes gives {most:.3f}"
         )
 
 
@@ -80,10 +103,16 @@ def _check_metric(stage: Stage, where: str, layout: Any, game: Game | None) -> N
     if not stage.metric or (kind == "eval" and rest):
         return
     goals = game.goal_metrics if game is not None else {}
-    known = [f"goal/{s.role}/{name}" for s in layout.seats for name, goal in goals.items() if _concerns(goal.roles, s.role)]
+    known = [
+        f"goal/{s.role}/{name}"
+        for s in layout.seats
+        for name, goal in goals.items()
+        if _concerns(goal.roles, s.role)
+    ]
     if stage.metric not in known:
         raise LudusError(
-            f"{where} ends by the metric '{stage.metric}': {nearest(stage.metric, known)} (or one of an evaluation, "
+            f"{where} ends by the metric '{stage.metric}': {nearest(stage.metric, known)} (or one "
+            "of an evaluation, "
             f"such as eval/self/{next(iter(goals), 'return')})"
         )
 

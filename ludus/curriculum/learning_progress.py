@@ -1,12 +1,15 @@
-"""Which tasks to play: those on which the score moves, and those that are played better than at random.
+"""Which tasks to play: those on which the score moves, and those that are played better than at
+random.
 
-A pool of tasks. Per task a fast and a slow moving average of its scores; progress is how far they are apart, and a tenth of
-what the fast one is above the score of random play. A task is drawn with a weight between 0 and 1, the sigmoid of its
-progress in standard deviations from the mean of the pool, and 1 more while it was completed fewer than twice.
+A pool of tasks. Per task a fast and a slow moving average of its scores; progress is how far they
+are apart, and a tenth of what the fast one is above the score of random play. A task is drawn with
+a weight between 0 and 1, the sigmoid of its progress in standard deviations from the mean of the
+pool, and 1 more while it was completed fewer than twice.
 
-What an episode costs does not depend on the size of the pool: mean and deviation are kept as running sums, and a task is
-drawn by proposing one at random and accepting it in proportion to its weight (more than one in two is). Looking the whole pool
-over, to replace the tasks that lead nowhere, happens once in three times as many completed episodes as there are tasks.
+What an episode costs does not depend on the size of the pool: mean and deviation are kept as
+running sums, and a task is drawn by proposing one at random and accepting it in proportion to its
+weight (more than one in two is). Looking the whole pool over, to replace the tasks that lead
+nowhere, happens once in three times as many completed episodes as there are tasks.
 """
 
 from __future__ import annotations
@@ -30,14 +33,19 @@ LEAST_REVIEW = 256  # and at least so many
 
 
 class TaskPool:
-    """Tasks by their place in the pool. `number` is unique over the run: an evicted task's late results find no place."""
+    """Tasks by their place in the pool. `number` is unique over the run: an evicted task's late
+    results find no place."""
 
-    def __init__(self, config: TasksConfig, buckets: Sequence[Bucket], baseline: float, source: random.Random) -> None:
+    def __init__(
+        self, config: TasksConfig, buckets: Sequence[Bucket], baseline: float, source: random.Random
+    ) -> None:
         self.config, self.buckets, self.baseline = config, buckets, baseline
         possible = math.prod(bucket.count for bucket in buckets)
         self.complete_list = possible <= config.pool  # then there is nothing to replace a task with
         if self.complete_list:
-            self.tasks = [tuple(task) for task in itertools.product(*(bucket.every() for bucket in buckets))]
+            self.tasks = [
+                tuple(task) for task in itertools.product(*(bucket.every() for bucket in buckets))
+            ]
         else:
             self.tasks = [self.new_task(source) for _ in range(config.pool)]
         size = len(self.tasks)
@@ -54,7 +62,7 @@ class TaskPool:
     def new_task(self, source: random.Random) -> tuple[float, ...]:
         return tuple(bucket.draw(source) for bucket in self.buckets)
 
-    # -- one episode ---------------------------------------------------------------------------------------------------
+    # -- one episode -------------------------------------------------------------------------------
 
     def complete(self, number: int, score: float, episodes: int = 1) -> None:
         """Notes `episodes` finished episodes of a task with this mean score."""
@@ -68,8 +76,12 @@ class TaskPool:
             self.fast[place] = self.slow[place] = score
             self.known += 1
         else:
-            self.fast[place] += (1 - (1 - self.config.fast_rate) ** episodes) * (score - self.fast[place])
-            self.slow[place] += (1 - (1 - self.config.slow_rate) ** episodes) * (score - self.slow[place])
+            self.fast[place] += (1 - (1 - self.config.fast_rate) ** episodes) * (
+                score - self.fast[place]
+            )
+            self.slow[place] += (1 - (1 - self.config.slow_rate) ** episodes) * (
+                score - self.slow[place]
+            )
         self.count[place] = before + episodes
         if before < SEEN <= before + episodes:
             self.no_longer_new(place)
@@ -86,7 +98,9 @@ class TaskPool:
             return int(source.random() * size)
         mean, deviation = self.standard()
         extra = NEW * len(self.new)
-        while True:  # proposes by weights that are never below the real ones: 1 for every task, NEW more for new ones
+        # proposes by weights that are never below the real ones: 1 for every task, NEW more for new
+        # ones
+        while True:
             at = source.random() * (extra + size)
             if at < extra:
                 return self.new[int(at / NEW)]
@@ -110,10 +124,11 @@ class TaskPool:
         if last != place:
             self.new[at], self.place_in_new[last] = last, at
 
-    # -- the whole pool ------------------------------------------------------------------------------------------------
+    # -- the whole pool ----------------------------------------------------------------------------
 
     def review(self, source: random.Random) -> None:
-        """Where enough was completed since the last time: replaces the tasks of least progress, and adds sums up anew."""
+        """Where enough was completed since the last time: replaces the tasks of least progress, and
+        adds sums up anew."""
         if self.completed - self.reviewed < max(LEAST_REVIEW, REVIEW * len(self.tasks)):
             return
         self.reviewed = self.completed
@@ -121,10 +136,14 @@ class TaskPool:
             for place in self.least():
                 self.replace(place, source)
         progress = np.array(self.progress)  # 0 where there is no score
-        self.sum, self.sum_of_squares = float(progress.sum()), float(progress @ progress)  # without what rounding added up
+        self.sum, self.sum_of_squares = (
+            float(progress.sum()),
+            float(progress @ progress),
+        )  # without what rounding added up
 
     def least(self) -> list[int]:
-        """The tasks that may be evicted: of those completed often enough, the share with the least progress."""
+        """The tasks that may be evicted: of those completed often enough, the share with the least
+        progress."""
         known = np.flatnonzero(np.array(self.count) >= self.config.evict_after)
         order = np.array(self.progress)[known].argsort(kind="stable")
         return known[order[: int(self.config.evict_share * len(known))]].tolist()
@@ -157,13 +176,25 @@ class TaskPool:
         shares /= shares.sum()
         return float(-(shares * np.log(shares)).sum() / math.log(len(shares)))
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     LISTS = ("number", "fast", "slow", "progress", "count", "new")
-    NUMBERS = ("next_number", "known", "completed", "reviewed", "evicted", "baseline", "sum", "sum_of_squares")
+    NUMBERS = (
+        "next_number",
+        "known",
+        "completed",
+        "reviewed",
+        "evicted",
+        "baseline",
+        "sum",
+        "sum_of_squares",
+    )
 
     def state(self) -> dict[str, Any]:
-        return {"tasks": self.tasks, **{name: getattr(self, name) for name in (*self.LISTS, *self.NUMBERS)}}
+        return {
+            "tasks": self.tasks,
+            **{name: getattr(self, name) for name in (*self.LISTS, *self.NUMBERS)},
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.tasks = [tuple(task) for task in state["tasks"]]

@@ -1,4 +1,5 @@
-"""How surely a stage's metric is reached: by the last evaluation, or over the training episodes of the stage."""
+"""How surely a stage's metric is reached: by the last evaluation, or over the training episodes of
+the stage."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ FEWEST_ITERATIONS = 5  # whose means say how much the mean varies
 
 
 class Measured:
-    """A metric since the stage began. Training episodes are grouped by the iteration that they ended in: within one, agents
-    of an env and envs of a rollout are alike, so the spread of the iterations' means is what the bound is made of."""
+    """A metric since the stage began. Training episodes are grouped by the iteration that they
+    ended in: within one, agents of an env and envs of a rollout are alike, so the spread of the
+    iterations' means is what the bound is made of."""
 
     def __init__(self) -> None:
         self.evaluation: tuple[float, float] | None = None  # bounds of the last one
@@ -28,12 +30,15 @@ class Measured:
         """The episodes of an iteration: `goal/ROLE/GOAL`."""
         role = metric.split("/")[1]
         if metric in record and metric.startswith("goal/"):
-            self.iterations.append((float(record[f"episode/{role}/episodes"]), float(record[metric])))
+            self.iterations.append(
+                (float(record[f"episode/{role}/episodes"]), float(record[metric]))
+            )
             while sum(count for count, _ in self.iterations[1:]) >= RECENT_EPISODES:
                 del self.iterations[0]
 
     def bound(self, *, share: bool, upper: bool) -> tuple[float, float | None] | None:
-        """The lower (or upper) bound, and over how many training episodes; None: too little to say."""
+        """The lower (or upper) bound, and over how many training episodes; None: too little to
+        say."""
         if self.evaluation is not None:
             return self.evaluation[1 if upper else 0], None
         if len(self.iterations) < FEWEST_ITERATIONS:

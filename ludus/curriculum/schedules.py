@@ -52,7 +52,8 @@ _POINT = re.compile(rf"({_NUMBER})\s*:\s*({_NUMBER})")
 
 
 def parse(scalar: Scalar, name: str = "schedule") -> Schedule:
-    """The schedule a config value describes; refuses text that is none, and schedules that run backwards."""
+    """The schedule a config value describes; refuses text that is none, and schedules that run
+    backwards."""
     if not isinstance(scalar, str):
         return Schedule(((0.0, float(scalar)),))
     text = scalar.strip()
@@ -62,17 +63,25 @@ def parse(scalar: Scalar, name: str = "schedule") -> Schedule:
     if ramp:
         end = float(ramp[4]) if ramp[4] else 1.0
         if not 0 < end <= 1:
-            raise LudusError(f"{name} = '{scalar}' ends at {end} of the budget: use a share above 0 and up to 1")
+            raise LudusError(
+                f"{name} = '{scalar}' ends at {end} of the budget: use a share above 0 and up to 1"
+            )
         return Schedule(((0.0, float(ramp[2])), (end, float(ramp[3]))), cosine=bool(ramp[1]))
     points = [_POINT.fullmatch(part.strip()) for part in text.split(",")]
     if len(points) < 2 or not all(points):
         raise LudusError(
-            f"{name} = '{scalar}' is no schedule: write 0.05 -> 0.01, cosine 1e-3 -> 1e-5, or 0:0.05, 0.5:0.02, 1:0.01"
+            f"{name} = '{scalar}' is no schedule: write 0.05 -> 0.01, cosine 1e-3 -> 1e-5, or "
+            "0:0.05, 0.5:0.02, 1:0.01"
         )
     pairs = tuple((float(p[1]), float(p[2])) for p in points if p)
     for (a, _), (b, _) in itertools.pairwise(pairs):
         if b <= a:
-            raise LudusError(f"{name} = '{scalar}' runs backwards: the share {b} comes after {a}; put the points in rising order")
+            raise LudusError(
+                f"{name} = '{scalar}' runs backwards: the share {b} comes after {a}; put the "
+                "points in rising order"
+            )
     if pairs[0][0] < 0 or pairs[-1][0] > 1:
-        raise LudusError(f"{name} = '{scalar}' has shares outside 0 to 1: they are parts of the budget")
+        raise LudusError(
+            f"{name} = '{scalar}' has shares outside 0 to 1: they are parts of the budget"
+        )
     return Schedule(pairs)

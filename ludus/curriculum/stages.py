@@ -1,7 +1,8 @@
-"""Stages of a curriculum: each has its opponents, game parameters and sizes, and ends when a lower bound is high enough.
+"""Stages of a curriculum: each has its opponents, game parameters and sizes, and ends when a lower
+bound is high enough.
 
-A stage begins in each env's next reset row. An episode that began in the stage before counts in no statistic: it was played
-against other opponents and with other parameters.
+A stage begins in each env's next reset row. An episode that began in the stage before counts in no
+statistic: it was played against other opponents and with other parameters.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from ludus.sim.game import Goal
 
 
 class Stages:
-    """Where a run stands in its curriculum. `resize` makes the run's batch anew with other sizes, and returns it."""
+    """Where a run stands in its curriculum. `resize` makes the run's batch anew with other sizes,
+    and returns it."""
 
     def __init__(
-        self, stages: Sequence[Stage], league: League | None, batch: Any,
+        self,
+        stages: Sequence[Stage],
+        league: League | None,
+        batch: Any,
         resize: Callable[[Mapping[str, float]], Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.stages, self.league, self.batch, self.resize = stages, league, batch, resize
         self.own_values = own_values(batch.settings)
         self.current = 0
@@ -29,7 +34,8 @@ class Stages:
         self.measured = Measured()
 
     def enter(self, number: int) -> None:
-        """From each env's next reset row on. What was counted before does not count for this stage."""
+        """From each env's next reset row on. What was counted before does not count for this
+        stage."""
         self.current, self.begun_at, self.measured = number, self.agent_steps, Measured()
         self.take_sizes()
         if self.league is not None:
@@ -39,7 +45,8 @@ class Stages:
         self.batch.set_stage(number)
 
     def values(self) -> dict[str, float]:
-        """What any stage sets, as the current one has it: what only others set is as in the run's own config."""
+        """What any stage sets, as the current one has it: what only others set is as in the run's
+        own config."""
         named = dict.fromkeys(name for stage in self.stages for name in stage.game)
         return {name: self.own_values[name] for name in named} | self.stages[self.current].game
 
@@ -80,16 +87,23 @@ class Stages:
         self.measured.evaluated(record, self.stages[self.current].metric)
 
     def aim(self, record: Mapping[str, Any]) -> tuple[float, float, bool] | None:
-        """The bound that decides, what it must reach, and whether there are enough episodes. None: nothing is measured yet."""
+        """The bound that decides, what it must reach, and whether there are enough episodes. None:
+        nothing is measured yet."""
         stage = self.stages[self.current]
         if stage.opponent and self.league is not None:
             counts = self.league.tally.counts.get(stage.opponent)
             low = self.league.tally.interval(stage.opponent)[0]
-            return low, stage.win_rate, counts is not None and bool(counts[0] >= stage.least_episodes)
+            return (
+                low,
+                stage.win_rate,
+                counts is not None and bool(counts[0] >= stage.least_episodes),
+            )
         if not stage.metric:
             return None
         self.measured.trained(record, stage.metric)
-        found = self.measured.bound(share=is_share(stage.metric, self.goals), upper=not self.higher_is_better)
+        found = self.measured.bound(
+            share=is_share(stage.metric, self.goals), upper=not self.higher_is_better
+        )
         if found is None:
             return None
         bound, episodes = found
@@ -107,13 +121,14 @@ class Stages:
         goal = self.goals.get(stage.metric.rsplit("/", 1)[-1])
         return bool(stage.opponent) or goal is None or goal.higher_is_better
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         return {"stage": self.current, "begun_at": self.begun_at, "measured": self.measured.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """The batch has the stage's sizes from now on. Parameters are restored with the simulator, win rates with the league."""
+        """The batch has the stage's sizes from now on. Parameters are restored with the simulator,
+        win rates with the league."""
         self.current, self.begun_at = int(state["stage"]), int(state["begun_at"])
         self.measured.load_state(state["measured"])
         self.take_sizes()
@@ -123,7 +138,11 @@ class Stages:
 
 def own_values(settings: Any) -> dict[str, float]:
     """Sizes, parameters and reward weights by the names that a stage calls them."""
-    return {**settings.sizes, **settings.params, **{f"reward.{term}": w for term, w in settings.weights.items()}}
+    return {
+        **settings.sizes,
+        **settings.params,
+        **{f"reward.{term}": w for term, w in settings.weights.items()},
+    }
 
 
 def is_share(metric: str, goals: Mapping[str, Goal]) -> bool:

@@ -1,9 +1,10 @@
-"""Tasks of a run: every env plays one from reset to reset, and its score tells the pool what to play next.
+"""Tasks of a run: every env plays one from reset to reset, and its score tells the pool what to
+play next.
 
-The simulator holds the number of each env's task and of the one that follows (`task`, `task_next`), takes the next one with
-its parameters in the reset row, and sums scores by task; all of it is read once per iteration. An env that started an
-episode in between is then given another task to follow. So where episodes are shorter than a rollout, an env repeats its
-task until the rollout ends.
+The simulator holds the number of each env's task and of the one that follows (`task`, `task_next`),
+takes the next one with its parameters in the reset row, and sums scores by task; all of it is read
+once per iteration. An env that started an episode in between is then given another task to follow.
+So where episodes are shorter than a rollout, an env repeats its task until the rollout ends.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from ludus.sim.episode import RANDOM
 from ludus.sim.game import Game, Goal
 from ludus.training.sources import find_game, scheduled, values_at
 
-BASELINE_ENVS = 64  # episodes of random play that the baseline is measured over, each of another task
+BASELINE_ENVS = (
+    64  # episodes of random play that the baseline is measured over, each of another task
+)
 
 
 class Tasks:
-    """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration` after each."""
+    """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration`
+    after each."""
 
     def __init__(self, config: Config, batch: Any, make: Callable[[int], Any]) -> None:
         self.config: TasksConfig = config.curriculum.tasks
@@ -46,11 +50,16 @@ class Tasks:
         self.entropy, self.looked = 1.0, -1
 
     def begin(self, seed: int, lineups: Sequence[Lineup] = ()) -> None:
-        """The pool, and a first task for every env: its first episode begins again with it. `lineups`: who plays at the start."""
+        """The pool, and a first task for every env: its first episode begins again with it.
+        `lineups`: who plays at the start."""
         source = random.Random(seed)
         baseline = self.config.baseline
         self.pool = TaskPool(self.config, self.buckets, 0.0, source)
-        self.pool.baseline = self.sign * baseline if baseline is not None else self.score_of_random_play(source, lineups)
+        self.pool.baseline = (
+            self.sign * baseline
+            if baseline is not None
+            else self.score_of_random_play(source, lineups)
+        )
         everyone = range(self.batch.num_envs)
         self.give(everyone, source)
         self.batch.reset()
@@ -58,13 +67,16 @@ class Tasks:
         self.look()
 
     def score_of_random_play(self, source: random.Random, lineups: Sequence[Lineup]) -> float:
-        """The mean score where the policy and its snapshots act at random, over tasks that are drawn evenly. Bots play."""
+        """The mean score where the policy and its snapshots act at random, over tasks that are
+        drawn evenly. Bots play."""
         from ludus.training.evaluate import play
 
         count = min(BASELINE_ENVS, self.batch.num_envs)
         batch = self.make(count)
         batch.set_params(self.by_name(np.array([self.pool.new_task(source) for _ in range(count)])))
-        seated = np.array([lineup.controllers for lineup in lineups] or [(0,) * batch.layout.num_agents])
+        seated = np.array(
+            [lineup.controllers for lineup in lineups] or [(0,) * batch.layout.num_agents]
+        )
         weights = np.array([lineup.weight for lineup in lineups] or [1.0])
         batch.set_lineups(np.where(seated <= 0, RANDOM, seated), weights)
         batch.reset()
@@ -74,10 +86,11 @@ class Tasks:
         goals = play(batch, [], count, self.seed)[self.goal]
         return self.sign * float(goals[scored].mean()) if scored.any() else 0.0
 
-    # -- after each iteration ------------------------------------------------------------------------------------------
+    # -- after each iteration ----------------------------------------------------------------------
 
     def after_iteration(self, seed: int) -> dict[str, float]:
-        """Scores go to their tasks, the pool is reviewed, and envs that began an episode get the task of their next one."""
+        """Scores go to their tasks, the pool is reviewed, and envs that began an episode get the
+        task of their next one."""
         source = random.Random(seed)
         results = self.batch.read_task_results()
         for env, row in np.argwhere(results[..., 0] > 0).tolist():
@@ -103,15 +116,21 @@ class Tasks:
 
     def by_name(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """[envs, parameters] → parameter → [envs]."""
-        return {bucket.name: np.ascontiguousarray(values[:, i]) for i, bucket in enumerate(self.buckets)}
+        return {
+            bucket.name: np.ascontiguousarray(values[:, i]) for i, bucket in enumerate(self.buckets)
+        }
 
     def varied(self) -> dict[str, np.ndarray]:
         """What each env should hold now, by the pool: right before anything is evicted."""
-        return self.by_name(np.array([self.pool.tasks[self.pool.place[number]] for number in self.playing.tolist()]))
+        return self.by_name(
+            np.array([self.pool.tasks[self.pool.place[number]] for number in self.playing.tolist()])
+        )
 
     def metrics(self) -> dict[str, float]:
         pool = self.pool
-        if pool.reviewed != self.looked:  # the whole pool is looked at no oftener than it is reviewed
+        if (
+            pool.reviewed != self.looked
+        ):  # the whole pool is looked at no oftener than it is reviewed
             self.entropy, self.looked = pool.entropy(), pool.reviewed
         mean, deviation = pool.standard()
         out = {
@@ -125,14 +144,22 @@ class Tasks:
         }
         for bucket in self.buckets:
             played = self.batch.held(bucket.name)
-            out |= {f"curriculum/played/{bucket.name}/{value}": share for value, share in bucket.shares(played).items()}
+            out |= {
+                f"curriculum/played/{bucket.name}/{value}": share
+                for value, share in bucket.shares(played).items()
+            }
         return out
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """For the manifest; the simulator's state has the rest."""
-        return {**self.pool.state(), "following": self.values.tolist(), "entropy": self.entropy, "looked": self.looked}
+        return {
+            **self.pool.state(),
+            "following": self.values.tolist(),
+            "entropy": self.entropy,
+            "looked": self.looked,
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.pool = TaskPool(self.config, self.buckets, 0.0, random.Random(0))
@@ -160,14 +187,27 @@ def check_tasks(config: Config, game: Game | None) -> None:
     if not tasks.vary:
         return
     if game is None:
-        raise LudusError(f"curriculum.tasks.vary: {config.game} has no parameters that could vary; use a game of Ludus")
+        raise LudusError(
+            f"curriculum.tasks.vary: {config.game} has no parameters that could vary; use a game "
+            "of Ludus"
+        )
     for name in tasks.vary:
         if name in scheduled(config, 0.0):
-            raise LudusError(f"{name} follows a schedule in game.{name} and varies in curriculum.tasks: use one of them")
+            raise LudusError(
+                f"{name} follows a schedule in game.{name} and varies in curriculum.tasks: use one "
+                "of them"
+            )
     if any(stage.game for stage in config.curriculum.stages):
-        raise LudusError("curriculum.tasks and stages with game values would both set parameters: use one of them")
+        raise LudusError(
+            "curriculum.tasks and stages with game values would both set parameters: use one of "
+            "them"
+        )
     if tasks.goal is not None and tasks.goal not in game.goal_metrics:
-        raise LudusError(f"curriculum.tasks.goal={tasks.goal}: {nearest(tasks.goal, game.goal_metrics)}")
+        raise LudusError(
+            f"curriculum.tasks.goal={tasks.goal}: {nearest(tasks.goal, game.goal_metrics)}"
+        )
     if not game.goal_metrics:
-        raise LudusError(f"curriculum.tasks.vary: {game.name} has no goal metric that could be a task's score")
+        raise LudusError(
+            f"curriculum.tasks.vary: {game.name} has no goal metric that could be a task's score"
+        )
     buckets_of(config)

@@ -1,4 +1,5 @@
-"""The reward audit: can this reward lead to the goal? One small file per mechanism by which it cannot."""
+"""The reward audit: can this reward lead to the goal? One small file per mechanism by which it
+cannot."""
 
 from __future__ import annotations
 
@@ -6,7 +7,17 @@ from collections.abc import Callable, Iterable
 
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.ledger import Ledger, clipped
-from ludus.doctor.mechanisms import clip, credit, cycle, dying, idle, penalties, punished, rare, side
+from ludus.doctor.mechanisms import (
+    clip,
+    credit,
+    cycle,
+    dying,
+    idle,
+    penalties,
+    punished,
+    rare,
+    side,
+)
 from ludus.doctor.rewards import Reward
 
 # Causes before their symptoms: among equally severe findings the first is the one to mend.
@@ -23,7 +34,8 @@ MECHANISMS: tuple[Callable[[Ledger], Iterable[Finding]], ...] = (
 
 
 def audit(reward: Reward) -> list[Finding]:
-    """Everything that is wrong with a reward, worst first. The mechanisms look at what the learner receives: clipped."""
+    """Everything that is wrong with a reward, worst first. The mechanisms look at what the learner
+    receives: clipped."""
     received = Ledger(clipped(reward))
     found = list(clip.clip_cuts_the_goal(Ledger(reward)))
     for mechanism in MECHANISMS:

@@ -1,12 +1,15 @@
-"""Which of the differences between a run that works and one that does not makes it fail? Found by running subsets of them.
+"""Which of the differences between a run that works and one that does not makes it fail? Found by
+running subsets of them.
 
-A *trial* is the good run with some of the bad one's differences and a seed. Whoever calls hands in `measure`, which runs trials
-(or remembers them) and tells a number for each; nothing here knows what a run is. The search is delta debugging (Zeller &
-Hildebrandt 2002): halves first, then finer parts and what is left without them, until every difference that remains is needed.
-Then the rest is tried without the culprits, in case there is a second cause, and the culprits one by one.
+A *trial* is the good run with some of the bad one's differences and a seed. Whoever calls hands in
+`measure`, which runs trials (or remembers them) and tells a number for each; nothing here knows
+what a run is. The search is delta debugging (Zeller & Hildebrandt 2002): halves first, then finer
+parts and what is left without them, until every difference that remains is needed. Then the rest is
+tried without the culprits, in case there is a second cause, and the culprits one by one.
 
-A trial fails where its number is nearer to the bad run's than to the good one's. Seeds are paired: every subset is tried with
-the same ones, in the same order, and no more of them than are needed until the confidence bound of the mean leaves the middle.
+A trial fails where its number is nearer to the bad run's than to the good one's. Seeds are paired:
+every subset is tried with the same ones, in the same order, and no more of them than are needed
+until the confidence bound of the mean leaves the middle.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from ludus.errors import LudusError
 Subset = frozenset[str]
 Z = 1.96
 SMALLEST_NOISE = 0.05
-"""Share of the gap between good and bad: a few seeds that happen to agree are no proof of no noise."""
+"""Share of the gap between good and bad: a few seeds that happen to agree are no proof of no
+noise."""
 NARROW = 2.0
 """Standard errors that good and bad must be apart before anything can be told."""
 
@@ -35,8 +39,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a trial came to. `value` None: it could not be run (the settings do not go together). `stopped`: it broke off, with
-    the reason, which counts as failing."""
+    """What a trial came to. `value` None: it could not be run (the settings do not go together).
+    `stopped`: it broke off, with the reason, which counts as failing."""
 
     value: float | None
     agent_steps: int = 0
@@ -68,13 +72,17 @@ class Cause:
     keys: tuple[str, ...]
     verdict: Verdict
     provable: float
-    """What so few seeds can prove at most: three good and three bad numbers fall apart by chance once in twenty."""
+    """What so few seeds can prove at most: three good and three bad numbers fall apart by chance
+    once in twenty."""
     alone: dict[str, Verdict] = field(default_factory=dict)
     """Of a cause of several: each by itself."""
 
     @property
     def certainty(self) -> float:
-        return min(self.provable, self.verdict.certainty * math.prod(v.certainty for v in self.alone.values()))
+        return min(
+            self.provable,
+            self.verdict.certainty * math.prod(v.certainty for v in self.alone.values()),
+        )
 
 
 @dataclass
@@ -91,16 +99,27 @@ class Answer:
     @property
     def harmless(self) -> dict[str, Verdict]:
         """Single differences that were tried by themselves and do not fail."""
-        return {next(iter(s)): v for s, v in self.tried.items() if len(s) == 1 and not v.fails and v.possible}
+        return {
+            next(iter(s)): v
+            for s, v in self.tried.items()
+            if len(s) == 1 and not v.fails and v.possible
+        }
 
 
 class Bisect:
     """`differences` likeliest first; `jobs`: trials that `measure` may run at the same time."""
 
-    def __init__(self, differences: Sequence[str], seeds: Sequence[int], measure: Measure, jobs: int = 1) -> None:
+    def __init__(
+        self, differences: Sequence[str], seeds: Sequence[int], measure: Measure, jobs: int = 1
+    ) -> None:
         if not differences:
             raise LudusError("the runs do not differ in any setting: there is nothing to bisect")
-        self.differences, self.seeds, self.measure, self.jobs = tuple(differences), list(seeds), measure, jobs
+        self.differences, self.seeds, self.measure, self.jobs = (
+            tuple(differences),
+            list(seeds),
+            measure,
+            jobs,
+        )
         self.known: dict[Trial, Measured] = {}
         self.tried: dict[Subset, Verdict] = {}
         self.good = self.bad = self.noise = 0.0
@@ -115,22 +134,32 @@ class Bisect:
             provable = 1 - 1 / math.comb(2 * len(self.seeds), len(self.seeds))
             confirmed = self._confirm(frozenset(keys))
             if not confirmed.fails:
-                continue  # its first seeds were unlucky: with all of them it does not fail, and the search goes on elsewhere
+                # its first seeds were unlucky: with all of them it does not fail, and the search
+                # goes on elsewhere
+                continue
             causes.append(Cause(tuple(keys), confirmed, provable, alone))
             rest = [d for d in rest if d not in keys]
         done = self.known.values()
         steps, seconds = sum(m.agent_steps for m in done), sum(m.seconds for m in done)
-        return Answer(self.differences, causes, good, bad, dict(self.tried), len(self.known), steps, seconds)
+        return Answer(
+            self.differences, causes, good, bad, dict(self.tried), len(self.known), steps, seconds
+        )
 
-    # -- good and bad ----------------------------------------------------------------------------------------------------
+    # -- good and bad ------------------------------------------------------------------------------
 
     def _anchors(self, everything: Subset) -> tuple[list[float], list[float]]:
         """Both ends with all seeds: what good and bad is, and how noisy."""
         trials = [Trial(s, seed) for s in (frozenset[str](), everything) for seed in self.seeds]
         self._run(trials)
-        good, bad = ([self._value(t) for t in trials if t.subset == s] for s in (frozenset[str](), everything))
+        good, bad = (
+            [self._value(t) for t in trials if t.subset == s]
+            for s in (frozenset[str](), everything)
+        )
         if any(math.isnan(v) for v in good):
-            raise LudusError("the good run does not run to its end with these seeds: choose another, or a shorter budget")
+            raise LudusError(
+                "the good run does not run to its end with these seeds: choose another, or a "
+                "shorter budget"
+            )
         finite = [v for v in bad if not math.isnan(v)]
         self.good = statistics.fmean(good)
         # a bad run that always breaks off has no number: then every run that does not is good
@@ -144,14 +173,16 @@ class Bisect:
             error = self.noise * math.sqrt(1 / len(good) + 1 / len(finite))
             if abs(gap) <= NARROW * error or gap == 0:
                 raise LudusError(
-                    f"good ({self.good:.4g}) and bad ({self.bad:.4g}) are only {abs(gap) / error if error else 0:.1f} standard errors "
-                    f"apart over {len(good)} seeds: the failure does not show; use more seeds, a longer budget or another --metric"
+                    f"good ({self.good:.4g}) and bad ({self.bad:.4g}) are only "
+                    f"{abs(gap) / error if error else 0:.1f} standard errors "
+                    f"apart over {len(good)} seeds: the failure does not show; use more seeds, a "
+                    "longer budget or another --metric"
                 )
         self.tried[frozenset()] = self._judge(frozenset(), self.seeds)
         self.tried[everything] = self._judge(everything, self.seeds)
         return good, bad
 
-    # -- trials ----------------------------------------------------------------------------------------------------------
+    # -- trials ------------------------------------------------------------------------------------
 
     def _run(self, trials: Sequence[Trial]) -> None:
         new = [t for t in trials if t not in self.known]
@@ -181,10 +212,13 @@ class Bisect:
         mean = (sum(values) + broken * self.bad) / len(trials)
         errors = abs(mean - middle) / (self.noise / math.sqrt(len(trials)))
         fails = abs(mean - self.bad) < abs(mean - self.good)
-        return Verdict(fails, failed, len(trials), 0.5 * (1 + math.erf(errors / math.sqrt(2))), possible)
+        return Verdict(
+            fails, failed, len(trials), 0.5 * (1 + math.erf(errors / math.sqrt(2))), possible
+        )
 
     def verdict(self, subset: Subset) -> Verdict:
-        """Seed after seed (as many at once as there are jobs) until the bound of the mean leaves the middle."""
+        """Seed after seed (as many at once as there are jobs) until the bound of the mean leaves
+        the middle."""
         if subset in self.tried:
             return self.tried[subset]
         used: list[int] = []
@@ -208,7 +242,7 @@ class Bisect:
         """What cannot be run fails as little as the good run: it explains nothing."""
         return bool(subset) and self.verdict(subset).fails
 
-    # -- delta debugging -------------------------------------------------------------------------------------------------
+    # -- delta debugging ---------------------------------------------------------------------------
 
     def _smallest(self, items: list[str]) -> list[str]:
         """A failing part of these of which nothing can be left out."""
@@ -234,6 +268,7 @@ SURE = 0.5 * (1 + math.erf(Z / math.sqrt(2)))
 
 
 def _split(items: list[str], parts: int) -> list[list[str]]:
-    """In consecutive parts of about equal size, the larger ones last: the likeliest suspects are alone soonest."""
+    """In consecutive parts of about equal size, the larger ones last: the likeliest suspects are
+    alone soonest."""
     ends = [len(items) * i // parts for i in range(parts + 1)]
     return [items[a:b] for a, b in itertools.pairwise(ends) if b > a]

@@ -1,6 +1,8 @@
-"""How two runs differ and what that did: settings, game, versions, where their curves part, where the time went, who is suspect.
+"""How two runs differ and what that did: settings, game, versions, where their curves part, where
+the time went, who is suspect.
 
-Pure: it reads the two run folders' files. How two effective games differ is told by whoever knows games, and handed in.
+Pure: it reads the two run folders' files. How two effective games differ is told by whoever knows
+games, and handed in.
 """
 
 from __future__ import annotations
@@ -28,17 +30,34 @@ ROWS = 3
 """Curves are compared window by window, none of which has fewer rows than this."""
 ENOUGH = 40
 ALIKE = 0.5
-"""With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is assumed."""
+"""With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is
+assumed."""
 SECTIONS = {"ppo": "learn.", "rainbow": "rainbow."}
 """Of the config, by the algorithm that reads them."""
 # Settings that do not change what is learnt, only how much of it is seen or kept.
 BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed")
-# How often a difference of this kind has turned out to be the cause, from the failures in docs/doctor/clinic.md and common sense.
+# How often a difference of this kind has turned out to be the cause, from the failures in
+# docs/doctor/clinic.md and common sense.
 SUSPICION = (
-    ("game", 0.9), ("reward", 0.95), ("learning_rate", 0.9), ("reward_scale", 0.7), ("gamma", 0.7), ("clip", 0.6), ("entropy", 0.7),
-    ("epsilon", 0.6), ("target_", 0.6), ("normalise", 0.6), ("epochs", 0.5), ("rollout", 0.4), ("minibatches", 0.4), ("memory", 0.5),
-    ("bptt", 0.4), ("league", 0.4), ("policy.", 0.3), ("algorithm", 0.8),
-)  # fmt: skip
+    ("game", 0.9),
+    ("reward", 0.95),
+    ("learning_rate", 0.9),
+    ("reward_scale", 0.7),
+    ("gamma", 0.7),
+    ("clip", 0.6),
+    ("entropy", 0.7),
+    ("epsilon", 0.6),
+    ("target_", 0.6),
+    ("normalise", 0.6),
+    ("epochs", 0.5),
+    ("rollout", 0.4),
+    ("minibatches", 0.4),
+    ("memory", 0.5),
+    ("bptt", 0.4),
+    ("league", 0.4),
+    ("policy.", 0.3),
+    ("algorithm", 0.8),
+)
 UNKNOWN = 0.2
 FOLD = 3.0
 """A number that differs by this factor is twice as suspect as one that hardly differs."""
@@ -65,13 +84,18 @@ class Parting:
     a: float
     b: float
     noise: float
-    """Standard error of the difference of the last windows: between seeds, or with few of them the curves' own."""
+    """Standard error of the difference of the last windows: between seeds, or with few of them the
+    curves' own."""
     seeds: tuple[int, int]
     seconds: tuple[float, float]
 
     @property
     def errors(self) -> float:
-        return (self.b - self.a) / self.noise if self.noise else math.copysign(math.inf, self.b - self.a)
+        return (
+            (self.b - self.a) / self.noise
+            if self.noise
+            else math.copysign(math.inf, self.b - self.a)
+        )
 
 
 @dataclass
@@ -98,8 +122,13 @@ class Comparison:
         out: dict[str, Any] = {"a": self.a, "b": self.b}
         for name in ("settings", "game", "versions", "phases"):
             out[name] = [asdict(d) for d in getattr(self, name)]
-        out["curves"] = [{**asdict(p), "errors": p.errors if math.isfinite(p.errors) else None} for p in self.partings]
-        out["suspects"] = [{"key": d.key, "a": d.a, "b": d.b, "suspicion": round(s, 2)} for s, d in self.suspects]
+        out["curves"] = [
+            {**asdict(p), "errors": p.errors if math.isfinite(p.errors) else None}
+            for p in self.partings
+        ]
+        out["suspects"] = [
+            {"key": d.key, "a": d.a, "b": d.b, "suspicion": round(s, 2)} for s, d in self.suspects
+        ]
         return {**out, "notes": self.notes}
 
 
@@ -107,29 +136,43 @@ def suspicion(d: Difference) -> float:
     """0 to 1, from what kind of setting it is and by how much it differs."""
     if d.kind == "version":
         return 0.15 if d.key == "ludus" else 0.1
-    base = max((weight for word, weight in SUSPICION if word in d.key or (word == "game" and d.kind == "game")), default=UNKNOWN)
+    base = max(
+        (
+            weight
+            for word, weight in SUSPICION
+            if word in d.key or (word == "game" and d.kind == "game")
+        ),
+        default=UNKNOWN,
+    )
     numbers = [v for v in (d.a, d.b) if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(numbers) == 2 and min(map(abs, numbers)) > 0:
         fold = abs(math.log(abs(numbers[1] / numbers[0]))) / math.log(FOLD)
         base *= 0.5 + 0.5 * min(1.0, fold)
-    return base * (0.5 if "derived" in d.origin else 1.0)  # what was derived follows from something else
+    return base * (
+        0.5 if "derived" in d.origin else 1.0
+    )  # what was derived follows from something else
 
 
-# -- reading -------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def compare(a: Path | str, b: Path | str, game: Iterable[Mapping[str, Any]] = ()) -> Comparison:
-    """Two runs, or two folders of runs that differ in their seed. `game`: differences of the effective games as {"key", "a",
-    "b", "text"}."""
+    """Two runs, or two folders of runs that differ in their seed. `game`: differences of the
+    effective games as {"key", "a", "b", "text"}."""
     game = list(game)
     sides = (seeds_of(a), seeds_of(b))
     first, second = _config(sides[0][0]), _config(sides[1][0])
     out = Comparison(str(a), str(b))
     out.settings = setting_differences(first, second)
-    out.versions = [Difference(n, x, y, "version") for n, x, y in _unequal(first.get("versions", {}), second.get("versions", {}))]
+    out.versions = [
+        Difference(n, x, y, "version")
+        for n, x, y in _unequal(first.get("versions", {}), second.get("versions", {}))
+    ]
     named = {d.key.removeprefix("game.") for d in out.settings}
     out.game = [
-        Difference(f"game.{d['key']}", d["a"], d["b"], "game", text=str(d["text"])) for d in game if str(d["key"]) not in named
+        Difference(f"game.{d['key']}", d["a"], d["b"], "game", text=str(d["text"]))
+        for d in game
+        if str(d["key"]) not in named
     ]
     logs = [[read_log(run) for run in side] for side in sides]
     out.different_games = any(d["key"] == "game" for d in game)
@@ -147,7 +190,10 @@ def seeds_of(path: Path | str) -> list[Path]:
         return [Path(path)]
     runs = sorted(p.parent for p in Path(path).glob("*/config.json"))
     if not runs:
-        raise LudusError(f"there is no run at {path}: give a run folder, or a folder of runs that differ in their seed")
+        raise LudusError(
+            f"there is no run at {path}: give a run folder, or a folder of runs that differ in "
+            "their seed"
+        )
     return runs
 
 
@@ -160,16 +206,21 @@ def _config(path: Path | str) -> dict[str, Any]:
         raise ValueError("no settings")
     except (OSError, ValueError, KeyError, TypeError):
         raise LudusError(
-            f"{file} cannot be read as the settings of a run: is it being written, or from another program?"
+            f"{file} cannot be read as the settings of a run: is it being written, or from another "
+            "program?"
         ) from None
 
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    """Of two configs as stored, {"values", "origins"}: every key whose value differs, chosen ones before derived ones. Settings
-    of an algorithm that neither run used are left out."""
+    """Of two configs as stored, {"values", "origins"}: every key whose value differs, chosen ones
+    before derived ones. Settings of an algorithm that neither run used are left out."""
     origins = (a.get("origins", {}), b.get("origins", {}))
     used = {c["values"].get("algorithm") for c in (a, b)}
-    idle = tuple(section for algorithm, section in SECTIONS.items() if None not in used and algorithm not in used)
+    idle = tuple(
+        section
+        for algorithm, section in SECTIONS.items()
+        if None not in used and algorithm not in used
+    )
     found = [
         Difference(n, x, y, "setting", (origins[0].get(n, "default"), origins[1].get(n, "default")))
         for n, x, y in _unequal(a["values"], b["values"])
@@ -182,24 +233,35 @@ def _unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any,
     return [(n, a.get(n), b.get(n)) for n in dict.fromkeys([*a, *b]) if a.get(n) != b.get(n)]
 
 
-# -- curves --------------------------------------------------------------------------------------------------------------
+# -- curves ----------------------------------------------------------------------------------------
 
 
 def partings(a: list[Log], b: list[Log]) -> list[Parting]:
-    """Of the curves that tell success, those that part: returns, goal metrics, evaluations; the surest first."""
+    """Of the curves that tell success, those that part: returns, goal metrics, evaluations; the
+    surest first."""
     everywhere = set.intersection(*(set(log.curves) for log in (*a, *b)))
-    found = [p for n in a[0].curves if n in everywhere and _tells_success(n) and (p := parting(a, b, n)) is not None]
+    found = [
+        p
+        for n in a[0].curves
+        if n in everywhere and _tells_success(n) and (p := parting(a, b, n)) is not None
+    ]
     return sorted(found, key=lambda p: -abs(p.errors))
 
 
 def _tells_success(name: str) -> bool:
-    return (name.startswith("episode/") and name.endswith("/return")) or name.startswith("goal/") or (
-        name.startswith("eval/") and not name.endswith(("_low", "_high", "_greedy", "length", "draw_rate", "loss_rate"))
-    )  # fmt: skip
+    return (
+        (name.startswith("episode/") and name.endswith("/return"))
+        or name.startswith("goal/")
+        or (
+            name.startswith("eval/")
+            and not name.endswith(("_low", "_high", "_greedy", "length", "draw_rate", "loss_rate"))
+        )
+    )
 
 
 def parting(a: list[Log], b: list[Log], name: str) -> Parting | None:
-    """The first window from which on the curves differ by more than SURE standard errors, in the same direction, to the end."""
+    """The first window from which on the curves differ by more than SURE standard errors, in the
+    same direction, to the end."""
     sides = [[log.curves[name] for log in side] for side in (a, b)]
     if any(len(c) < ROWS for side in sides if len(side) < FEWEST_SEEDS for c in side):
         return None  # too short to have a noise of its own
@@ -221,11 +283,18 @@ def parting(a: list[Log], b: list[Log], name: str) -> Parting | None:
         last = (one, other, error)
     if since is None or last is None:
         return None
-    return Parting(name, since, *last, seeds=(len(a), len(b)), seconds=(_seconds_at(a[0], since), _seconds_at(b[0], since)))
+    return Parting(
+        name,
+        since,
+        *last,
+        seeds=(len(a), len(b)),
+        seconds=(_seconds_at(a[0], since), _seconds_at(b[0], since)),
+    )
 
 
 def _level(curves: list[Curve], low: float, high: float) -> tuple[float, float] | None:
-    """Mean of a window and its standard error: between seeds where there are several, else the curve's own."""
+    """Mean of a window and its standard error: between seeds where there are several, else the
+    curve's own."""
     parts = [c.values[(c.steps > low) & (c.steps <= high)] for c in curves]
     parts = [p for p in parts if len(p)]
     if not parts:
@@ -248,23 +317,30 @@ def _seconds_at(log: Log, step: int) -> float:
     return float(np.interp(step, clock.steps, clock.values)) if clock is not None else math.nan
 
 
-# -- time ----------------------------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def phase_differences(a: Log, b: Log) -> list[Difference]:
-    """Seconds per million agent-steps of each phase where they differ by a quarter and matter, and the speed itself."""
+    """Seconds per million agent-steps of each phase where they differ by a quarter and matter, and
+    the speed itself."""
     times = (_phase_times(a), _phase_times(b))
     totals = [sum(t.values()) for t in times]
     out = []
     for name in dict.fromkeys([*times[0], *times[1]]):
         x, y = (t.get(name, 0.0) for t in times)
         if max(x, y) > 0.05 * max(totals) and max(x, y) > 1.25 * min(x, y):
-            out.append(Difference(name, round(x, 2), round(y, 2), "phase", text="seconds per million agent-steps"))
+            out.append(
+                Difference(
+                    name, round(x, 2), round(y, 2), "phase", text="seconds per million agent-steps"
+                )
+            )
     speeds = [c.values for log in (a, b) if (c := log.get("speed/agent_steps_per_s")) is not None]
     if len(speeds) == 2:
         x, y = (float(np.median(s)) for s in speeds)
         if max(x, y) > 1.25 * min(x, y):
-            out.append(Difference("speed", round(x), round(y), "phase", text="agent-steps per second"))
+            out.append(
+                Difference("speed", round(x), round(y), "phase", text="agent-steps per second")
+            )
     return out
 
 
@@ -280,33 +356,47 @@ def _phase_times(log: Log) -> dict[str, float]:
     }
 
 
-# -- words ---------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 def as_text(c: Comparison) -> str:
     lines = [f"a: {c.a}", f"b: {c.b}", ""]
     chosen = [d for d in c.settings if not d.key.startswith(BOOKKEEPING)]
     kept = [d for d in c.settings if d.key.startswith(BOOKKEEPING)]
-    lines += _section("Settings that differ", [f"{d.key}: {_word(d.a)} → {_word(d.b)}  ({' → '.join(d.origin)})" for d in chosen])
+    lines += _section(
+        "Settings that differ",
+        [f"{d.key}: {_word(d.a)} → {_word(d.b)}  ({' → '.join(d.origin)})" for d in chosen],
+    )
     lines += _section("The game as received", [f"{d.text}  ({d.key})" for d in c.game])
     lines += _section("Versions", [f"{d.key}: {_word(d.a)} → {_word(d.b)}" for d in c.versions])
     if kept:
-        lines += [f"Also different, without effect on what is learnt: {', '.join(d.key for d in kept)}", ""]
+        lines += [
+            f"Also different, without effect on what is learnt: {', '.join(d.key for d in kept)}",
+            "",
+        ]
     told = [
         f"{p.curve}: apart since step {p.step:,}; at the end {p.a:.4g} and {p.b:.4g}, "
         + (
-            f"{abs(p.errors):.1f} standard errors {'between seeds' if min(p.seeds) >= FEWEST_SEEDS else 'of their own noise'}"
+            f"{abs(p.errors):.1f} standard errors "
+            f"{'between seeds' if min(p.seeds) >= FEWEST_SEEDS else 'of their own noise'}"
             if math.isfinite(p.errors)
             else "without any noise"
         )
         for p in c.partings
     ]
-    none = "not compared: these are different games" if c.different_games else "nowhere that is surely more than noise"
+    none = (
+        "not compared: these are different games"
+        if c.different_games
+        else "nowhere that is surely more than noise"
+    )
     lines += _section("Where curves part", told or [none])
-    lines += _section("Where the time goes", [f"{d.key}: {d.a:g} and {d.b:g} {d.text}" for d in c.phases])
+    lines += _section(
+        "Where the time goes", [f"{d.key}: {d.a:g} and {d.b:g} {d.text}" for d in c.phases]
+    )
     rated = [f"{score:.2f}  {d.key}: {_word(d.a)} → {_word(d.b)}" for score, d in c.suspects[:8]]
     lines += _section(
-        "Suspects, likeliest first", rated or ["none: the runs do not differ in anything that changes what is learnt"]
+        "Suspects, likeliest first",
+        rated or ["none: the runs do not differ in anything that changes what is learnt"],
     )
     if rated and c.partings:
         lines += [f"To prove it: ludus doctor bisect {c.a} {c.b}", ""]

@@ -9,12 +9,14 @@ from typing import Any
 
 SEVERITIES = ("info", "warning", "critical")
 TOO_LITTLE = "too_little_data"
-"""The check, and the verdict where nothing worse is found: there is not enough to say that all is well."""
+"""The check, and the verdict where nothing worse is found: there is not enough to say that all is
+well."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One failure, seen once or for long. `check` is a stable key: scripts and the handbook go by it."""
+    """One failure, seen once or for long. `check` is a stable key: scripts and the handbook go by
+    it."""
 
     check: str
     severity: str
@@ -26,7 +28,8 @@ class Finding:
     first_step: int | None = None
     last_step: int | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """The fix as config values where it is one: learn.target_kl → 0.02; *0.1 means a tenth of what it is."""
+    """The fix as config values where it is one: learn.target_kl → 0.02; *0.1 means a tenth of what
+    it is."""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -34,7 +37,8 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Critical before warning before info; among equals in the order given, which puts causes before symptoms."""
+    """Critical before warning before info; among equals in the order given, which puts causes
+    before symptoms."""
     return sorted(findings, key=lambda f: -SEVERITIES.index(f.severity))
 
 
@@ -55,7 +59,10 @@ def as_json(findings: Iterable[Finding]) -> dict[str, Any]:
     """What commands print with --json; overrides are in the text of the fix."""
     found = worst_first(findings)
     shown = [f.name for f in dataclasses.fields(Finding) if f.name != "overrides"]
-    return {"verdict": verdict(found), "findings": [{name: getattr(f, name) for name in shown} for f in found]}
+    return {
+        "verdict": verdict(found),
+        "findings": [{name: getattr(f, name) for name in shown} for f in found],
+    }
 
 
 def as_text(findings: Iterable[Finding]) -> str:
@@ -70,4 +77,6 @@ def as_text(findings: Iterable[Finding]) -> str:
 def _steps(finding: Finding) -> str:
     if finding.first_step is None:
         return ""
-    return f", from step {finding.first_step:,}" + ("" if finding.last_step is None else f" to {finding.last_step:,}")
+    return f", from step {finding.first_step:,}" + (
+        "" if finding.last_step is None else f" to {finding.last_step:,}"
+    )

@@ -1,4 +1,5 @@
-"""Findings on logs of other libraries: with the names of that log, and without options that only our trainer has."""
+"""Findings on logs of other libraries: with the names of that log, and without options that only
+our trainer has."""
 
 from __future__ import annotations
 
@@ -44,8 +45,9 @@ def _plainly(option: re.Match[str]) -> str:
 
 
 def _with_columns(text: str, log: Log) -> str:
-    """Our names of curves, whole or only their last part, become those of the columns they were read from. A last part that several
-    columns share stays, and so does one that is a word of its own and not in quotes."""
+    """Our names of curves, whole or only their last part, become those of the columns they were
+    read from. A last part that several columns share stays, and so does one that is a word of its
+    own and not in quotes."""
     often = Counter(ours.rsplit("/", 1)[-1] for ours in log.theirs)
     names = dict(log.theirs)
     for ours, theirs in log.theirs.items():
@@ -55,4 +57,6 @@ def _with_columns(text: str, log: Log) -> str:
     if not names:
         return text
     longest_first = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<![\w/])(?:{longest_first})(?![\w/])", lambda found: names[found.group()], text)
+    return re.sub(
+        rf"(?<![\w/])(?:{longest_first})(?![\w/])", lambda found: names[found.group()], text
+    )

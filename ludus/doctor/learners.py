@@ -1,5 +1,6 @@
-"""Whose return is it? Libraries that let one policy play several agents (RLlib) log the return of every agent, of every policy, and
-the sum of all. To the doctor roles are what learns: the policies."""
+"""Whose return is it? Libraries that let one policy play several agents (RLlib) log the return
+of every agent, of every policy, and the sum of all. To the doctor roles are what learns: the
+policies."""
 
 from __future__ import annotations
 
@@ -15,21 +16,33 @@ if TYPE_CHECKING:
     from ludus.doctor.log import Curve, Log
 
 TOGETHER = 1.5
-"""Agents who earn together: their sum varies this much more than it would if each earned on its own."""
+"""Agents who earn together: their sum varies this much more than it would if each earned on its
+own."""
 OF_EPISODES = tuple(key for key, family in FAMILY.items() if family == "episode")
 
 
 def by_learner(log: Log) -> None:
-    """Leaves every policy its own return, and notes whether one policy plays agents whose gains are not each other's."""
-    learners = [role for role in log.roles() if any(log.get(f"{FAMILY[key]}/{role}/{key}") is not None for key in LEARNERS)]
+    """Leaves every policy its own return, and notes whether one policy plays agents whose gains are
+    not each other's."""
+    learners = [
+        role
+        for role in log.roles()
+        if any(log.get(f"{FAMILY[key]}/{role}/{key}") is not None for key in LEARNERS)
+    ]
     agents = [role for role in log.roles() if role not in (*learners, AGENT)]
     if not learners or (learners == [AGENT] and not agents):
         return
-    log.self_play = len(agents) > 1 and not _together([c for a in agents if (c := log.get(f"episode/{a}/return"))])
+    log.self_play = len(agents) > 1 and not _together(
+        [c for a in agents if (c := log.get(f"episode/{a}/return"))]
+    )
     for role in learners:
         for key in OF_EPISODES:
             shared, own = log.get(f"episode/{AGENT}/{key}"), f"episode/{role}/{key}"
-            if shared is not None and own not in log.curves and (len(learners) == 1 or key == "length"):
+            if (
+                shared is not None
+                and own not in log.curves
+                and (len(learners) == 1 or key == "length")
+            ):
                 log.curves[own] = dataclasses.replace(shared, name=own)
     for role in {AGENT, *agents} - set(learners):
         for key in OF_EPISODES:

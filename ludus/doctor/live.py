@@ -1,7 +1,9 @@
-"""The watcher of a run in progress: takes each line as it is written, looks now and then, keeps one record per finding.
+"""The watcher of a run in progress: takes each line as it is written, looks now and then, keeps one
+record per finding.
 
-Pure like all of the doctor: the trainer calls it, and writes down what it says. It looks whenever the log has grown by a
-seventh, so that its cost per line stays the same however long the run gets, and never more often than its share of time.
+Pure like all of the doctor: the trainer calls it, and writes down what it says. It looks whenever
+the log has grown by a seventh, so that its cost per line stays the same however long the run gets,
+and never more often than its share of time.
 """
 
 from __future__ import annotations
@@ -28,15 +30,18 @@ MOST_TIME = 0.005
 MOST_ROWS = 4000
 """Of a column; longer ones keep every second row."""
 EARLY = 0.2
-"""Share of the budget before which a run may still get going: until then only what cannot mend itself is critical."""
+"""Share of the budget before which a run may still get going: until then only what cannot mend
+itself is critical."""
 AT_ONCE = ("not_finite", "observations_broken", "value_impossible", "beginning_lost")
 HALF_WAY = 0.5
 NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
-"""What says that nothing has been learnt yet: some healthy runs begin to learn when a third of their budget is spent."""
+"""What says that nothing has been learnt yet: some healthy runs begin to learn when a third of
+their budget is spent."""
 MAY_COME = {"goal_not_reached": HALF_WAY, "return_flat": EARLY}
 """Only a note until this share of the budget is spent."""
 BY_CLOCK = ("slowing_down", "resets_dominate")
-"""Findings from wall-clock time: another program on the machine can cause them, so no run is rolled back for one."""
+"""Findings from wall-clock time: another program on the machine can cause them, so no run is rolled
+back for one."""
 
 
 class Column:
@@ -52,7 +57,11 @@ class Column:
             self.values.append(value)
         self.count += 1
         if len(self.values) > MOST_ROWS:
-            self.steps, self.values, self.stride = self.steps[::2], self.values[::2], self.stride * 2
+            self.steps, self.values, self.stride = (
+                self.steps[::2],
+                self.values[::2],
+                self.stride * 2,
+            )
 
     def curve(self, name: str) -> Curve:
         return Curve(name, np.array(self.steps), np.array(self.values))
@@ -60,7 +69,8 @@ class Column:
 
 @dataclasses.dataclass(eq=False)
 class Record:
-    """A finding as it stands: what it says now, since when it is told, and when it was no longer seen (None: it still is)."""
+    """A finding as it stands: what it says now, since when it is told, and when it was no longer
+    seen (None: it still is)."""
 
     finding: Finding
     seen: int
@@ -69,25 +79,41 @@ class Record:
     """In a row."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self.finding), "seen": self.seen, "gone": self.gone, "critical_looks": self.critical_looks}
+        return {
+            **dataclasses.asdict(self.finding),
+            "seen": self.seen,
+            "gone": self.gone,
+            "critical_looks": self.critical_looks,
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Record:
         known = {f.name for f in dataclasses.fields(Finding)}
         finding = Finding(**{k: v for k, v in data.items() if k in known})
-        return Record(finding, int(data["seen"]), data.get("gone"), int(data.get("critical_looks", 0)))
+        return Record(
+            finding, int(data["seen"]), data.get("gone"), int(data.get("critical_looks", 0))
+        )
 
 
 class Watcher:
     """Call `add` with every line; where `due` says so, `look`."""
 
     def __init__(
-        self, config: Mapping[str, Any], better_low: Iterable[str] = (), reference: Reference | None = None, began_with: str = ""
+        self,
+        config: Mapping[str, Any],
+        better_low: Iterable[str] = (),
+        reference: Reference | None = None,
+        began_with: str = "",
     ) -> None:
-        self.config, self.better_low, self.reference = dict(config), frozenset(better_low), reference
+        self.config, self.better_low, self.reference = (
+            dict(config),
+            frozenset(better_low),
+            reference,
+        )
         self.began_with = began_with
         self.track: Finding | None = None
-        """On or off the recipe's usual track, as of the last look. Not among the findings: a change on purpose is off it too."""
+        """On or off the recipe's usual track, as of the last look. Not among the findings: a change
+        on purpose is off it too."""
         self.records: list[Record] = []
         self.spent = 0.0
         self._columns: dict[str, Column] = {}
@@ -96,7 +122,7 @@ class Watcher:
         self._rows, self._next = 0, FIRST_LOOK
         self._begin = time.perf_counter()
 
-    # -- what comes in -------------------------------------------------------------------------------------------------
+    # -- what comes in -----------------------------------------------------------------------------
 
     def add(self, line: Mapping[str, Any], *, diagnostics: bool = False) -> None:
         """One line of metrics.jsonl, or of diagnostics.jsonl."""
@@ -123,13 +149,16 @@ class Watcher:
         log.better_low |= self.better_low
         return log
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------
 
     def due(self) -> bool:
-        return self._rows >= self._next and self.spent <= MOST_TIME * (time.perf_counter() - self._begin)
+        return self._rows >= self._next and self.spent <= MOST_TIME * (
+            time.perf_counter() - self._begin
+        )
 
     def look(self, step: int, share: float) -> list[Finding]:
-        """Examines what there is; returns what is now certain to be critical: at once, or seen in a second look."""
+        """Examines what there is; returns what is now certain to be critical: at once, or seen in a
+        second look."""
         begin = time.perf_counter()
         self._next = max(self._rows + 1, math.ceil(self._rows * GROWTH))
         log = self.log()
@@ -148,14 +177,17 @@ class Watcher:
         self._update([f for f in findings if f.check != "not_seen"], step)
 
     def _update(self, found: list[Finding], step: int) -> None:
-        """One record per finding. Its text may change with the numbers in it, so what is left over of a check is taken as
-        the same finding in new words."""
+        """One record per finding. Its text may change with the numbers in it, so what is left over
+        of a check is taken as the same finding in new words."""
         left = list(self.records)
         for same_words in (True, False):
             rest = []
             for finding in found:
                 alike = (
-                    r for r in left if r.finding.check == finding.check and (r.finding.cause == finding.cause or not same_words)
+                    r
+                    for r in left
+                    if r.finding.check == finding.check
+                    and (r.finding.cause == finding.cause or not same_words)
                 )
                 match = next(alike, None)
                 if match is None:
@@ -173,13 +205,16 @@ class Watcher:
         """What is seen now, worst first."""
         return worst_first(r.finding for r in self.records if r.gone is None)
 
-    # -- in and out of checkpoints -------------------------------------------------------------------------------------
+    # -- in and out of checkpoints -----------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         return {"records": [r.as_json() for r in self.records], "next": self._next}
 
     def load_state(
-        self, state: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], diagnostics: Iterable[Mapping[str, Any]]
+        self,
+        state: Mapping[str, Any],
+        lines: Iterable[Mapping[str, Any]],
+        diagnostics: Iterable[Mapping[str, Any]],
     ) -> None:
         """As it was at a checkpoint: the log up to there, and what was found."""
         for line in lines:

@@ -1,7 +1,8 @@
-"""A training log as curves under our names, whoever wrote it: a run folder, CSV, JSON lines or TensorBoard events.
+"""A training log as curves under our names, whoever wrote it: a run folder, CSV, JSON lines or
+TensorBoard events.
 
-Logs are read as they are found: still being written, cut off in the middle, with columns missing. What could not be seen is
-noted, so that silence is never taken for health.
+Logs are read as they are found: still being written, cut off in the middle, with columns missing.
+What could not be seen is noted, so that silence is never taken for health.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class GameValue:
-    """A value of the game that changes on purpose while the run trains: on a schedule, or from stage to stage."""
+    """A value of the game that changes on purpose while the run trains: on a schedule, or from
+    stage to stage."""
 
     name: str
     first: float
@@ -75,7 +77,8 @@ class GameValue:
 
 
 def enough_episodes(finished: Any, envs: float) -> Any:
-    """Has every env finished an episode, on average? Before that, means are of the episodes that end first, which are the short ones:
+    """Has every env finished an episode, on average? Before that, means are of the episodes that
+    end first, which are the short ones:
     where success ends an episode, they are all successful."""
     return finished >= envs
 
@@ -136,46 +139,67 @@ class Log:
             changes = np.flatnonzero(np.diff(curve.values))
             since = float(curve.steps[changes[-1] + 1]) if len(changes) else -1.0
             first, now = float(curve.values[0]), float(curve.values[-1])
-            value = GameValue(curve.name.removeprefix("game/"), first, now, float(evaluated.values[-1]), since)
+            value = GameValue(
+                curve.name.removeprefix("game/"), first, now, float(evaluated.values[-1]), since
+            )
             if len(changes) or value.differs:
                 out.append(value)
         return out
 
     def in_this_game(self, curve: Curve) -> Curve:
-        """What was logged since the game last changed: its opponents with a stage, or a value on a schedule. Before, it was another
-        game, so that a curve may rise or fall without anything being learned or lost."""
-        curve, since = self.in_this_stage(curve), max((v.since for v in self.game_values()), default=-1.0)
+        """What was logged since the game last changed: its opponents with a stage, or a value on a
+        schedule. Before, it was another game, so that a curve may rise or fall without anything
+        being learned or lost."""
+        curve, since = (
+            self.in_this_stage(curve),
+            max((v.since for v in self.game_values()), default=-1.0),
+        )
         if not len(curve) or curve.steps[0] > since:
             return curve
         late = curve.steps > since
         return Curve(curve.name, curve.steps[late], curve.values[late])
 
     def evaluated_as_trained(self) -> bool:
-        """Does training play the game of the evaluations now? Else what differs between them may be the game's doing."""
+        """Does training play the game of the evaluations now? Else what differs between them may be
+        the game's doing."""
         return not any(value.differs for value in self.game_values())
 
     def roles(self) -> list[str]:
         families = ("episode", "ppo", "goal", "rainbow")
-        found = [n.split("/")[1] for n in self.curves if n.split("/")[0] in families and n.count("/") >= 2]
+        found = [
+            n.split("/")[1]
+            for n in self.curves
+            if n.split("/")[0] in families and n.count("/") >= 2
+        ]
         return list(dict.fromkeys(found)) or [AGENT]
 
     def of(self, role: str, key: str) -> Curve | None:
         """The curve of a role: what its episodes or its learner say about `key`."""
-        for name in (f"episode/{role}/{key}", *(f"{a}/{role}/{key}" for a in ALGORITHMS), *(f"{a}/{key}" for a in ALGORITHMS)):
+        for name in (
+            f"episode/{role}/{key}",
+            *(f"{a}/{role}/{key}" for a in ALGORITHMS),
+            *(f"{a}/{key}" for a in ALGORITHMS),
+        ):
             if (curve := self.get(name)) is not None:
                 return curve
         return None
 
     def while_learning(self, role: str, key: str) -> Curve | None:
-        """As `of`, without the rows in which a role among several is held still on purpose: a learning rate of 0."""
+        """As `of`, without the rows in which a role among several is held still on purpose: a
+        learning rate of 0."""
         curve, rate = self.of(role, key), self.of(role, "lr")
         if curve is None or rate is None or len(self.roles()) < 2:
             return curve
         learning = np.isin(curve.steps, rate.steps[rate.values > 0])
-        return Curve(curve.name, curve.steps[learning], curve.values[learning]) if learning.any() else None
+        return (
+            Curve(curve.name, curve.steps[learning], curve.values[learning])
+            if learning.any()
+            else None
+        )
 
     def after_first_episodes(self, curve: Curve) -> Curve:
-        """Without the rows from before every env has had an episode, on average: those that end first are the short ones."""
+        """Without the rows from before every env has had an episode, on average: those that end
+        first are the short ones."""
         episodes, envs = self.get("progress/episodes"), self.config.get("envs")
         if episodes is None or envs is None:
             return curve
@@ -188,8 +212,12 @@ class Log:
 
     @property
     def rows(self) -> int:
-        """Rows in which something about learning was logged, of metrics: diagnostics and experiments beside them have their own."""
-        told = max((len(c) for name, c in self.curves.items() if not name.startswith(NOT_LEARNING)), default=0)
+        """Rows in which something about learning was logged, of metrics: diagnostics and
+        experiments beside them have their own."""
+        told = max(
+            (len(c) for name, c in self.curves.items() if not name.startswith(NOT_LEARNING)),
+            default=0,
+        )
         lines = self.get(STEPS)
         return min(told, len(lines)) if self.ours and lines is not None else told
 
@@ -199,7 +227,8 @@ class Log:
 
 
 def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
-    """Reads whatever is at `path`. `columns` maps our names (short or full) to theirs, and wins over what is recognised."""
+    """Reads whatever is at `path`. `columns` maps our names (short or full) to theirs, and wins
+    over what is recognised."""
     path = Path(path)
     if not path.exists():
         raise LudusError(f"there is nothing at {path}: {GIVE}")
@@ -215,7 +244,9 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
         _refuse_other_files(files[0], kind, rows, columns)
         log.notes += [note] if note else []
         if len(files) > 1:
-            log.notes.append(f"{files[0].name} was read, {len(files) - 1} other CSV file(s) beside it were not")
+            log.notes.append(
+                f"{files[0].name} was read, {len(files) - 1} other CSV file(s) beside it were not"
+            )
         _fill(log, _row_cells(rows, columns, log), columns)
         by_learner(log)
     if not log.curves:
@@ -225,7 +256,11 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Log:
 
 def _find(path: Path) -> tuple[str, list[Path]]:
     if path.is_dir():
-        for name, kind in (("metrics.jsonl", "ludus"), ("progress.csv", "csv"), ("result.json", "json")):
+        for name, kind in (
+            ("metrics.jsonl", "ludus"),
+            ("progress.csv", "csv"),
+            ("result.json", "json"),
+        ):
             if (path / name).is_file():
                 return kind, [path / name]
         if _has_settings(path):
@@ -233,7 +268,9 @@ def _find(path: Path) -> tuple[str, list[Path]]:
         events = sorted(path.rglob("*tfevents*"))
         folders = sorted({str(e.parent) for e in events})
         if len(folders) > 1:
-            raise LudusError(f"{path} holds {len(folders)} logs: choose one, for example {folders[0]}")
+            raise LudusError(
+                f"{path} holds {len(folders)} logs: choose one, for example {folders[0]}"
+            )
         if events:
             return "events", events
         tables = sorted(path.glob("*.csv"))
@@ -241,7 +278,10 @@ def _find(path: Path) -> tuple[str, list[Path]]:
             return "csv", tables
         if (path / "config.json").exists():
             return "ludus", [path / "metrics.jsonl"]
-        raise LudusError(f"{path} holds no log: there is no metrics.jsonl, progress.csv, result.json, events file or CSV in it")
+        raise LudusError(
+            f"{path} holds no log: there is no metrics.jsonl, progress.csv, result.json, events "
+            "file or CSV in it"
+        )
     if "tfevents" in path.name:
         return "events", [path]
     if path.suffix in (".jsonl", ".json", ".ndjson"):
@@ -249,20 +289,28 @@ def _find(path: Path) -> tuple[str, list[Path]]:
     return "csv", [path]
 
 
-def _refuse_other_files(file: Path, kind: str, rows: list[dict[str, Any]], columns: Mapping[str, str]) -> None:
-    """Source code, a config, a letter: what has no column that is known. A log that is still empty may become one."""
+def _refuse_other_files(
+    file: Path, kind: str, rows: list[dict[str, Any]], columns: Mapping[str, str]
+) -> None:
+    """Source code, a config, a letter: what has no column that is known. A log that is still empty
+    may become one."""
     names = {*csv_names(file)} if kind == "csv" else {name for row in rows for name in row}
-    known = any(name in columns.values() or is_ours(name) or ours_for(name) is not None for name in names)
-    numbers = any(number(value) is not None for row in rows for value in row.values())  # their columns can be named
+    known = any(
+        name in columns.values() or is_ours(name) or ours_for(name) is not None for name in names
+    )
+    numbers = any(
+        number(value) is not None for row in rows for value in row.values()
+    )  # their columns can be named
     if file.stat().st_size and not known and not numbers:
         raise LudusError(f"{file} is not a training log: it has no column of numbers; {GIVE}")
 
 
-# -- readers -----------------------------------------------------------------------------------------------------------
+# -- readers ---------------------------------------------------------------------------------------
 
 
 def _has_settings(folder: Path) -> bool:
-    """A folder of ours whose metrics are missing: others write a config.json, too, but not of our shape."""
+    """A folder of ours whose metrics are missing: others write a config.json, too, but not of our
+    shape."""
     try:
         return set(read_json(folder / "config.json")) >= {"values", "origins"}
     except (OSError, ValueError, TypeError):
@@ -270,7 +318,8 @@ def _has_settings(folder: Path) -> bool:
 
 
 def _is_run(metrics: Path) -> bool:
-    """Others call their files metrics.jsonl, too: ours say how many agent-steps were made, in every line."""
+    """Others call their files metrics.jsonl, too: ours say how many agent-steps were made, in every
+    line."""
     rows = json_rows(metrics)[0] if metrics.is_file() else []
     return not rows or any(STEPS in row for row in rows)
 
@@ -278,25 +327,39 @@ def _is_run(metrics: Path) -> bool:
 def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str]) -> None:
     """Our own folder: metrics, diagnostics beside them, and the config if it can be read."""
     log.ours = True
-    rows, note = json_rows(metrics) if metrics.is_file() else ([], f"{metrics.name} is missing: no iteration was finished")
+    rows, note = (
+        json_rows(metrics)
+        if metrics.is_file()
+        else ([], f"{metrics.name} is missing: no iteration was finished")
+    )
     cells = list(_timed(rows))
     if not rows and (events := sorted(folder.rglob("*tfevents*"))):
-        cells, note = _event_cells(events), f"{metrics.name} is missing or empty: TensorBoard events were read in its place"
+        cells, note = (
+            _event_cells(events),
+            f"{metrics.name} is missing or empty: TensorBoard events were read in its place",
+        )
     elif not rows:
         note = note or f"{metrics.name} has no finished row yet"
     diagnostics, diagnostics_note = (
-        json_rows(folder / "diagnostics.jsonl") if (folder / "diagnostics.jsonl").exists() else ([], "")
+        json_rows(folder / "diagnostics.jsonl")
+        if (folder / "diagnostics.jsonl").exists()
+        else ([], "")
     )
     for name, step, value in _timed(diagnostics):
         if isinstance(value, list):
             log.lists[name] = [str(v) for v in value]
         elif name not in (STEPS, "progress/iteration"):
             cells.append((name, step, value))
-    examined = json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
+    examined = (
+        json_rows(folder / "examined.jsonl")[0] if (folder / "examined.jsonl").exists() else []
+    )
     cells += [cell for cell in _timed(examined) if cell[0].startswith("intervention/")]
     log.notes += [n for n in (note, diagnostics_note) if n]
     if not diagnostics:
-        log.notes.append("diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs were not seen")
+        log.notes.append(
+            "diagnostics.jsonl is empty or missing: gradients per module, dead units and inputs "
+            "were not seen"
+        )
     _fill(log, cells, columns, known=True)
     try:
         stored = read_json(folder / "config.json")
@@ -307,12 +370,17 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         goals = read_json(folder / "game.json")["layout"]["goal_metrics"]
         log.better_low |= {name for name, goal in goals.items() if not goal["higher_is_better"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        log.notes.append("game.json is missing or cannot be read: which goal metrics should fall was not seen")
+        log.notes.append(
+            "game.json is missing or cannot be read: which goal metrics should fall was not seen"
+        )
 
 
 def began_with(stored: Mapping[str, Any]) -> str:
-    """What --init-from named, where config.json (`stored`) says so and --init-modules did not leave the actions out."""
-    acts = not stored.get("init_modules") or any(name in "action_head" for name in stored["init_modules"])
+    """What --init-from named, where config.json (`stored`) says so and --init-modules did not leave
+    the actions out."""
+    acts = not stored.get("init_modules") or any(
+        name in "action_head" for name in stored["init_modules"]
+    )
     return str(stored.get("init_from") or "") if acts else ""
 
 
@@ -325,12 +393,17 @@ def _timed(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float, Any]
         yield from ((name, step, value) for name, value in row.items())
 
 
-def _row_cells(rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log) -> list[tuple[str, float, Any]]:
-    """Cells with the step of their row: a column of steps if there is one, else summed lengths, else the row's number."""
+def _row_cells(
+    rows: list[dict[str, Any]], columns: Mapping[str, str], log: Log
+) -> list[tuple[str, float, Any]]:
+    """Cells with the step of their row: a column of steps if there is one, else summed lengths,
+    else the row's number."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     chosen = columns.get("steps") or columns.get(STEPS)
     if chosen and chosen not in names:
-        raise LudusError(f"--columns steps={chosen}: the log has no column '{chosen}': {nearest(chosen, names)}")
+        raise LudusError(
+            f"--columns steps={chosen}: the log has no column '{chosen}': {nearest(chosen, names)}"
+        )
     candidates = [n for n in names if (known := ours_for(n)) and known[0] == STEPS]
     step_name = chosen or next(iter(candidates), None)
     if step_name is None:
@@ -368,10 +441,15 @@ def _event_cells(files: Iterable[Path]) -> list[tuple[str, float, Any]]:
     return cells
 
 
-# -- from cells to curves ----------------------------------------------------------------------------------------------
+# -- from cells to curves --------------------------------------------------------------------------
 
 
-def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[str, str], known: bool = False) -> None:
+def _fill(
+    log: Log,
+    cells: Iterable[tuple[str, float, Any]],
+    columns: Mapping[str, str],
+    known: bool = False,
+) -> None:
     chosen = {theirs: full_name(ours) for ours, theirs in columns.items()}
     found: dict[str, tuple[list[float], list[float]]] = {}
     unknown: dict[str, None] = {}
@@ -384,7 +462,9 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
             continue
         ours, factor = _translate(theirs, chosen, known)
         if ours is None or theirs_of.setdefault(ours, theirs) != theirs:
-            unknown[theirs] = None  # not known, or a second name for what another column already says
+            unknown[theirs] = (
+                None  # not known, or a second name for what another column already says
+            )
             continue
         if not abs(read) < AS_GOOD_AS_INFINITE:
             log.not_finite.setdefault(ours, int(step))
@@ -394,9 +474,15 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
         values.append(factor * read)
     for theirs in chosen:
         if theirs not in theirs_of.values() and theirs in texts:
-            raise LudusError(f"--columns: the column '{theirs}' holds no numbers, but for example '{texts[theirs]}'")
+            raise LudusError(
+                f"--columns: the column '{theirs}' holds no numbers, but for example "
+                f"'{texts[theirs]}'"
+            )
         if theirs not in theirs_of.values():
-            raise LudusError(f"--columns: the log has no column '{theirs}': {nearest(theirs, [*theirs_of.values(), *unknown])}")
+            raise LudusError(
+                f"--columns: the log has no column '{theirs}': "
+                f"{nearest(theirs, [*theirs_of.values(), *unknown])}"
+            )
     again = 0
     for name, (steps, values) in found.items():
         whole = name.startswith("intervention/")  # of checkpoints, looked at in any order
@@ -405,21 +491,30 @@ def _fill(log: Log, cells: Iterable[tuple[str, float, Any]], columns: Mapping[st
         order = kept[np.argsort(np.array(steps)[kept], kind="stable")]
         log.curves[name] = Curve(name, np.array(steps)[order], np.array(values)[order])
     if again:
-        log.notes.append(f"steps go back, as where a run was started again: {again} row(s) of what came before were left out")
+        log.notes.append(
+            f"steps go back, as where a run was started again: {again} row(s) of what came before "
+            "were left out"
+        )
     if unknown and all(name.startswith("progress/") for name in found):
         raise LudusError(
-            f"{log.source} has no column whose name is known, only {_few(unknown)}: say what they are, --columns return=NAME"
+            f"{log.source} has no column whose name is known, only {_few(unknown)}: say what they "
+            "are, --columns return=NAME"
         )
     if known:
         return
     log.theirs = theirs_of
-    unused = [name for name in unknown if not is_bookkeeping(name) and _translate(name, {}, False)[0] not in theirs_of]
+    unused = [
+        name
+        for name in unknown
+        if not is_bookkeeping(name) and _translate(name, {}, False)[0] not in theirs_of
+    ]
     if unused:
         log.notes.append(f"columns not used: {_few(unused)} (--columns OURS=THEIRS)")
 
 
 def _last_attempt(steps: Array) -> NDArray[np.int64]:
-    """Which rows to read. Where steps jump back, a run was started again in the same log: what it did over counts."""
+    """Which rows to read. Where steps jump back, a run was started again in the same log: what it
+    did over counts."""
     highest = np.maximum.accumulate(steps)
     kept = np.ones(len(steps), bool)
     for i in np.flatnonzero(steps[1:] < (1 - JUMPS_BACK) * highest[:-1]) + 1:

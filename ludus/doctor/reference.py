@@ -1,7 +1,9 @@
-"""A recipe's reference: how its metrics usually go, as the median and a band over seeds. Is a run on track?
+"""A recipe's reference: how its metrics usually go, as the median and a band over seeds. Is a run
+on track?
 
-A reference is a small JSON file under ludus/recipes/reference, made by `ludus doctor reference` from finished runs. A run's own
-reference is the one of the same game and algorithm whose settings differ least.
+A reference is a small JSON file under ludus/recipes/reference, made by `ludus doctor reference`
+from finished runs. A run's own reference is the one of the same game and algorithm whose settings
+differ least.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from ludus.reading import read_json
 POINTS = 20
 FEWEST_SEEDS = 2
 WIDER = 0.5
-"""Share of its width by which a band is widened at either side, beside the noise: three seeds do not show all there is."""
+"""Share of its width by which a band is widened at either side, beside the noise: three seeds do
+not show all there is."""
 OF_RANGE = 0.05
-"""And this share of the way the metric goes in the whole run: late in it, seeds lie close together."""
+"""And this share of the way the metric goes in the whole run: late in it, seeds lie close
+together."""
 IN_A_ROW = 3
 """Points outside that make a run off track; one or two may be chance."""
 TOLD = 4
@@ -70,7 +74,10 @@ def metrics_of(log: Log) -> list[str]:
 def make(recipe: str, logs: Sequence[Log]) -> dict[str, Any]:
     """The JSON of a reference, from runs that differ in their seed."""
     if len(logs) < FEWEST_SEEDS:
-        raise LudusError(f"a reference of {len(logs)} run(s) has no band: give at least {FEWEST_SEEDS} that differ in their seed")
+        raise LudusError(
+            f"a reference of {len(logs)} run(s) has no band: give at least {FEWEST_SEEDS} that "
+            "differ in their seed"
+        )
     names = [n for n in metrics_of(logs[0]) if all(log.get(n) is not None for log in logs)]
     bands = {}
     for name in names:
@@ -99,40 +106,52 @@ def _grid(curves: Sequence[Curve]) -> Array:
 
 
 def _at(curve: Curve, grid: Array) -> Array:
-    """Means over the stretches that end at each point; where a stretch has no row, the line between its neighbours."""
+    """Means over the stretches that end at each point; where a stretch has no row, the line between
+    its neighbours."""
     edges = np.concatenate([[-np.inf], grid])
-    means = [curve.values[(curve.steps > a) & (curve.steps <= b)] for a, b in itertools.pairwise(edges)]
+    means = [
+        curve.values[(curve.steps > a) & (curve.steps <= b)] for a, b in itertools.pairwise(edges)
+    ]
     known = np.array([len(m) > 0 for m in means])
     values = np.array([m.mean() if len(m) else np.nan for m in means])
     return values if known.all() else np.interp(grid, grid[known], values[known])
 
 
 def _noise(curve: Curve) -> float:
-    """How far means of a stretch scatter by chance: from one row to the next, over a stretch's rows."""
+    """How far means of a stretch scatter by chance: from one row to the next, over a stretch's
+    rows."""
     if len(curve) < 3:
         return 0.0
     stretch = max(1.0, len(curve) / POINTS)
     return float(np.median(np.abs(np.diff(curve.values)))) / np.sqrt(stretch)
 
 
-# -- reading and finding -------------------------------------------------------------------------------------------------
+# -- reading and finding ---------------------------------------------------------------------------
 
 
 def read(path: Path) -> Reference:
     try:
         data = read_json(path)
         bands = {
-            n: Band(*(np.array(b[k], float) for k in ("steps", "median", "low", "high"))) for n, b in data["metrics"].items()
+            n: Band(*(np.array(b[k], float) for k in ("steps", "median", "low", "high")))
+            for n, b in data["metrics"].items()
         }
         return Reference(data["recipe"], int(data["seeds"]), data["config"], bands)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LudusError(f"{path} is no reference: {error}; make one with `ludus doctor reference`") from None
+        raise LudusError(
+            f"{path} is no reference: {error}; make one with `ludus doctor reference`"
+        ) from None
 
 
 def find(folder: Path, config: Mapping[str, Any]) -> Reference | None:
-    """The reference of the same game and algorithm whose settings differ least; None: there is none."""
+    """The reference of the same game and algorithm whose settings differ least; None: there is
+    none."""
     found = [read(path) for path in sorted(folder.glob("*.json"))]
-    fits = [r for r in found if all(_setting(r.config, k) == _setting(config, k) for k in ("game", "algorithm"))]
+    fits = [
+        r
+        for r in found
+        if all(_setting(r.config, k) == _setting(config, k) for k in ("game", "algorithm"))
+    ]
     return min(fits, key=lambda r: len(differences(r, config)), default=None)
 
 
@@ -146,7 +165,7 @@ def differences(reference: Reference, config: Mapping[str, Any]) -> list[str]:
     return [k for k, v in reference.config.items() if _setting(config, k) != v]
 
 
-# -- judging -------------------------------------------------------------------------------------------------------------
+# -- judging ---------------------------------------------------------------------------------------
 
 
 def track(log: Log, reference: Reference) -> Finding:
@@ -162,23 +181,35 @@ def track(log: Log, reference: Reference) -> Finding:
             off.append((name, *side))
     others = differences(reference, log.config)
     changed = (
-        f"; {len(others)} settings differ from the reference's ({', '.join(others[:3])}{' …' if len(others) > 3 else ''})"
+        f"; {len(others)} settings differ from the reference's "
+        f"({', '.join(others[:3])}{' …' if len(others) > 3 else ''})"
         if others
         else ""
     )
     where = f"{reference.seeds} runs of {reference.recipe}"
     if not off:
         return Finding(
-            check="on_track", severity="info", cause=f"the run goes as {where} went" if seen else "too early to compare with the reference",
-            evidence=f"{seen} metrics lie in their bands{changed}", fix="nothing", confidence=0.7,
-            first_step=0, last_step=log.steps,
-        )  # fmt: skip
-    told = "; ".join(f"{n} {value:.3g}, usual at this step {low:.3g} to {high:.3g}" for n, value, low, high, _ in off[:TOLD])
+            check="on_track",
+            severity="info",
+            cause=f"the run goes as {where} went"
+            if seen
+            else "too early to compare with the reference",
+            evidence=f"{seen} metrics lie in their bands{changed}",
+            fix="nothing",
+            confidence=0.7,
+            first_step=0,
+            last_step=log.steps,
+        )
+    told = "; ".join(
+        f"{n} {value:.3g}, usual at this step {low:.3g} to {high:.3g}"
+        for n, value, low, high, _ in off[:TOLD]
+    )
     return Finding(
         check="off_track",
         severity="warning",
         cause=f"the run does not go as {where} went: {', '.join(n for n, *_ in off[:TOLD])}",
-        evidence=f"{len(off)} of {seen} metrics outside their band for the last {IN_A_ROW} points or more: {told}{changed}",
+        evidence=f"{len(off)} of {seen} metrics outside their band for the last {IN_A_ROW} points "
+        f"or more: {told}{changed}",
         fix="`ludus doctor compare` with a run of the recipe as shipped",
         confidence=0.6,
         first_step=int(min(step for *_, step in off)),
@@ -187,7 +218,8 @@ def track(log: Log, reference: Reference) -> Finding:
 
 
 def _both(curve: Curve, band: Band) -> NDArray[np.bool_]:
-    """Which points of the band lie where the curve has begun and not yet ended. Evaluations may begin after the last of them."""
+    """Which points of the band lie where the curve has begun and not yet ended. Evaluations may
+    begin after the last of them."""
     return (band.steps >= curve.steps[0]) & (band.steps <= curve.last_step)
 
 

@@ -42,7 +42,8 @@ class Term:
     passive: bool = False
     """Earned by doing nothing."""
     max_times: int | None = None
-    """Most often per episode; 0: no limit; None: not said, so as `kind` and `respawns_after` have it."""
+    """Most often per episode; 0: no limit; None: not said, so as `kind` and `respawns_after` have
+    it."""
     respawns_after: int = 0
     """Steps until it can be earned again; 0: once."""
     cycles: bool = False
@@ -97,7 +98,9 @@ def parse_reward(data: dict[str, Any]) -> Reward:
     if isinstance(episode, dict):
         _known(episode, [f.name for f in dataclasses.fields(Episode)], "[episode]")
     if not isinstance(episode, dict) or "max_steps" not in episode:
-        raise LudusError("max_steps is missing in [episode]: say how many steps an episode lasts at most")
+        raise LudusError(
+            "max_steps is missing in [episode]: say how many steps an episode lasts at most"
+        )
     terms = data.get("term", [])
     if not isinstance(terms, list) or not terms:
         raise LudusError("there is no [[term]]: a reward has at least one")
@@ -109,7 +112,8 @@ def parse_reward(data: dict[str, Any]) -> Reward:
 def _episode(data: dict[str, Any]) -> Episode:
     whole = {"max_steps": 1, "num_agents": 1}
     values: dict[str, Any] = {
-        k: _whole(v, k, "[episode]", whole[k]) if k in whole else _number(v, k, "[episode]") for k, v in data.items()
+        k: _whole(v, k, "[episode]", whole[k]) if k in whole else _number(v, k, "[episode]")
+        for k, v in data.items()
     }
     episode = Episode(**values)
     _inside(episode.gamma, 0, 1, "gamma in [episode]")
@@ -120,7 +124,10 @@ def _episode(data: dict[str, Any]) -> Episode:
 
 def _term(data: Any, position: int) -> Term:
     if not isinstance(data, dict):
-        raise LudusError(f"term {position} is a {type(data).__name__}: write it as [[term]] with name, kind and value")
+        raise LudusError(
+            f"term {position} is a {type(data).__name__}: write it as [[term]] with name, kind and "
+            "value"
+        )
     where = f"term '{data.get('name', position)}'"
     fields = {f.name: f for f in dataclasses.fields(Term)}
     data = {k: v for k, v in data.items() if k not in NOTES}
@@ -151,20 +158,28 @@ def _term(data: Any, position: int) -> Term:
 
 
 def _amount(data: dict[str, Any], where: str, varies: bool) -> tuple[float, float]:
-    """`value`, or `low` and `high`. A single value that varies is the most extreme one: it reaches from 0 to there."""
+    """`value`, or `low` and `high`. A single value that varies is the most extreme one: it reaches
+    from 0 to there."""
     if "value" in data:
         if "low" in data or "high" in data:
             raise LudusError(f"{where} has a value and a range: give value, or low and high")
         if isinstance(data["value"], list):
-            raise LudusError(f"{where}: value = {data['value']} is a list: write a range as low and high")
+            raise LudusError(
+                f"{where}: value = {data['value']} is a list: write a range as low and high"
+            )
         value = _number(data["value"], "value", where)
         return (min(value, 0.0), max(value, 0.0)) if varies else (value, value)
     if "low" not in data and "high" not in data:
         raise LudusError(f"{where} has no value: give value, or low and high")
-    low, high = _number(data.get("low", 0.0), "low", where), _number(data.get("high", 0.0), "high", where)
+    low, high = (
+        _number(data.get("low", 0.0), "low", where),
+        _number(data.get("high", 0.0), "high", where),
+    )
     if low > high and not ("low" in data and "high" in data):
         there, missing = ("high", "low") if "high" in data else ("low", "high")
-        raise LudusError(f"{where} has {there} = {data[there]} and no {missing}: give both, the worst first")
+        raise LudusError(
+            f"{where} has {there} = {data[there]} and no {missing}: give both, the worst first"
+        )
     if low > high:
         raise LudusError(f"{where}: low = {low:g} is above high = {high:g}: exchange them")
     return low, high
@@ -177,7 +192,10 @@ def _check_names(reward: Reward) -> None:
             raise LudusError(f"two terms are called '{name}': give each its own name")
     for t in reward.terms:
         if t.requires and t.requires not in names:
-            raise LudusError(f"term '{t.name}' requires '{t.requires}', which is no term: {nearest(t.requires, names)}")
+            raise LudusError(
+                f"term '{t.name}' requires '{t.requires}', which is no term: "
+                f"{nearest(t.requires, names)}"
+            )
 
 
 def _known(data: dict[str, Any], known: list[str], where: str) -> None:

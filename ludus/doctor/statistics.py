@@ -1,4 +1,5 @@
-"""Small statistics for noisy curves. Rows of a training log resemble their neighbours, so errors count effective rows."""
+"""Small statistics for noisy curves. Rows of a training log resemble their neighbours, so errors
+count effective rows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MOST_ALIKE = 0.97
 
 @dataclass(frozen=True)
 class Noise:
-    """What a curve does besides its trend: deviation of a row, and how much a row resembles the one before."""
+    """What a curve does besides its trend: deviation of a row, and how much a row resembles the one
+    before."""
 
     deviation: float
     alike: float
@@ -30,8 +32,9 @@ class Noise:
 
 
 def noise(values: Array) -> Noise:
-    """From differences of rows one and two apart: for noise in which a row resembles the last by r, their variances are
-    2 s^2 (1 - r) and 2 s^2 (1 - r^2), so that their ratio is 1 + r. The trend is taken off stretch by stretch."""
+    """From differences of rows one and two apart: for noise in which a row resembles the last by r,
+    their variances are 2 s^2 (1 - r) and 2 s^2 (1 - r^2), so that their ratio is 1 + r. The trend
+    is taken off stretch by stretch."""
     if len(values) < 4:
         return Noise(float(values.std()) if len(values) else 0.0, 0.0)
     one, two = _around_trend(values[1:] - values[:-1]), _around_trend(values[2:] - values[:-2])
@@ -49,7 +52,8 @@ def _around_trend(differences: Array) -> float:
 
 
 def certainty(before: Array, after: Array, of: Noise | None = None) -> float:
-    """By how many standard errors the mean of `after` lies above that of `before`. `of`: noise of the whole curve, if known."""
+    """By how many standard errors the mean of `after` lies above that of `before`. `of`: noise of
+    the whole curve, if known."""
     of = of or noise(np.concatenate([before, after]))
     error = math.hypot(of.error(len(before)), of.error(len(after)))
     rise = float(after.mean() - before.mean())

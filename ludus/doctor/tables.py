@@ -1,5 +1,5 @@
-"""Rows out of files that hold tables: CSV with any separator, JSON lines, a JSON list of rows or of columns; and numbers out of
-what people write into them."""
+"""Rows out of files that hold tables: CSV with any separator, JSON lines, a JSON list of rows or of
+columns; and numbers out of what people write into them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,11 @@ def _whole(text: str) -> Rows | None:
     columns = {name: values for name, values in flat(found).items() if isinstance(values, list)}
     count = max((len(values) for values in columns.values()), default=0)
     long = {name: values for name, values in columns.items() if len(values) == count}
-    return [{name: values[i] for name, values in long.items()} for i in range(count)] if count > 1 else None
+    return (
+        [{name: values[i] for name, values in long.items()} for i in range(count)]
+        if count > 1
+        else None
+    )
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -90,7 +94,10 @@ def _csv(path: Path) -> tuple[str, str, list[list[str]]]:
     """Text, delimiter and cells."""
     data = regular(path).read_bytes()
     if b"\0" in data:
-        raise LudusError(f"{path} is no text: give a CSV or JSON-lines file, a folder with TensorBoard events, or a run folder")
+        raise LudusError(
+            f"{path} is no text: give a CSV or JSON-lines file, a folder with TensorBoard events, "
+            "or a run folder"
+        )
     text = data.decode("utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     delimiter = max(",;\t", key=lines[0].count) if lines else ","
@@ -98,22 +105,34 @@ def _csv(path: Path) -> tuple[str, str, list[list[str]]]:
 
 
 def csv_rows(path: Path) -> tuple[Rows, str]:
-    """The rows and what was left out. Where commas do not separate columns they may be those of decimals."""
+    """The rows and what was left out. Where commas do not separate columns they may be those of
+    decimals."""
     text, delimiter, table = _csv(path)
     if not table:
         return [], f"{path.name} is empty"
     names = [n.strip() for n in table[0]]
     whole = [row for row in table[1:] if len(row) == len(names)]
-    note = f"{path.name}: {len(table) - 1 - len(whole)} row(s) cut off, left out" if len(whole) < len(table) - 1 else ""
+    note = (
+        f"{path.name}: {len(table) - 1 - len(whole)} row(s) cut off, left out"
+        if len(whole) < len(table) - 1
+        else ""
+    )
     if whole and not text.endswith("\n") and whole[-1] is table[-1]:
-        whole, note = whole[:-1], f"{path.name} is still being written: its last row, perhaps cut off, was left out"
+        whole, note = (
+            whole[:-1],
+            f"{path.name} is still being written: its last row, perhaps cut off, was left out",
+        )
     if delimiter != "," and not any(_POINT.search(cell) for row in whole for cell in row):
-        whole = [[c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c.strip()) else c for c in row] for row in whole]
+        whole = [
+            [c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c.strip()) else c for c in row]
+            for row in whole
+        ]
     return [dict(zip(names, row, strict=True)) for row in whole], note
 
 
 def number(value: Any) -> float | None:
-    """A number, NaN for what is written as one (null, nan, inf), None for what is simply not there. 12% is 0.12."""
+    """A number, NaN for what is written as one (null, nan, inf), None for what is simply not there.
+    12% is 0.12."""
     if value is None:
         return math.nan
     if isinstance(value, bool | int | float):
@@ -135,4 +154,6 @@ def without_unit(name: str) -> tuple[str, float]:
     """'Steps (M)' is 'Steps', in millions."""
     found = _UNIT.search(name)
     unit = found[1].rstrip(".").lower() if found is not None else ""
-    return (name[: found.start()], UNITS[unit]) if found is not None and unit in UNITS else (name, 1.0)
+    return (
+        (name[: found.start()], UNITS[unit]) if found is not None and unit in UNITS else (name, 1.0)
+    )

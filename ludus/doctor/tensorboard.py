@@ -1,7 +1,8 @@
-"""Reads the numbers out of TensorBoard event files: just enough of TFRecord and protocol buffers, no package needed.
+"""Reads the numbers out of TensorBoard event files: just enough of TFRecord and protocol buffers,
+no package needed.
 
-A file is a row of records: length (8 bytes), its checksum (4), an Event message, its checksum (4). A message is a row of
-fields: a key (number * 8 + wire type) and a value.
+A file is a row of records: length (8 bytes), its checksum (4), an Event message, its checksum (4).
+A message is a row of fields: a key (number * 8 + wire type) and a value.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ DT_DOUBLE = 2
 
 
 def read_scalars(path: Path) -> Iterator[tuple[str, int, float, float]]:
-    """(tag, step, value, wall-clock time) in the order written. A record cut off in the middle ends the file."""
+    """(tag, step, value, wall-clock time) in the order written. A record cut off in the middle ends
+    the file."""
     data = regular(path).read_bytes()
     at = 0
     while at + 12 <= len(data):

@@ -1,4 +1,5 @@
-"""What episodes of random play and of doing nothing say about an env whose reward nobody declared. Pure: numbers in, findings out."""
+"""What episodes of random play and of doing nothing say about an env whose reward nobody declared.
+Pure: numbers in, findings out."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ class Trial:
 
 def judge(trial: Trial, gamma: float, gamma_option: str = "learn.gamma") -> list[Finding]:
     """`gamma_option`: what sets gamma."""
-    if len(trial.returns) < ENOUGH and trial.longest_open > 10 * max(1, int(trial.lengths.max(initial=0))):
+    if len(trial.returns) < ENOUGH and trial.longest_open > 10 * max(
+        1, int(trial.lengths.max(initial=0))
+    ):
         return [_of(trial.role, _no_end(trial))]
     checks = (
         _signal(trial),
@@ -65,18 +68,31 @@ def _of(role: str, finding: Finding) -> Finding:
 
 def _summary(trial: Trial, gamma: float) -> Finding:
     returns, lengths = trial.returns, trial.lengths
-    ends = f"{trial.cut_share:.0%} of them cut by a time limit" if trial.cut_share else "none cut by a time limit"
+    ends = (
+        f"{trial.cut_share:.0%} of them cut by a time limit"
+        if trial.cut_share
+        else "none cut by a time limit"
+    )
     ahead = f"{1 / (1 - gamma):.0f} steps" if gamma < 1 else "without end"
-    earned = f"{returns.mean():.4g} (from {returns.min():.4g} to {returns.max():.4g})" if len(returns) else "nothing yet"
-    nothing = f"; doing nothing {trial.still_returns.mean():.4g}" if len(trial.still_returns) else ""
+    earned = (
+        f"{returns.mean():.4g} (from {returns.min():.4g} to {returns.max():.4g})"
+        if len(returns)
+        else "nothing yet"
+    )
+    nothing = (
+        f"; doing nothing {trial.still_returns.mean():.4g}" if len(trial.still_returns) else ""
+    )
     return Finding(
         check="random_play",
         severity="info",
         cause="what training starts from: the reward is not declared, so it was tried out",
-        evidence=f"{len(returns)} random episodes of {np.median(lengths) if len(lengths) else 0:.0f} steps ({ends}) earn "
-        f"{earned}{nothing}; {trial.paid_share:.0%} of the steps pay, from {trial.least_reward:.4g} to {trial.most_reward:.4g}; "
+        evidence=f"{len(returns)} random episodes of "
+        f"{np.median(lengths) if len(lengths) else 0:.0f} steps ({ends}) earn "
+        f"{earned}{nothing}; {trial.paid_share:.0%} of the steps pay, from "
+        f"{trial.least_reward:.4g} to {trial.most_reward:.4g}; "
         f"gamma {gamma:g} looks {ahead} ahead; {trial.steps_per_s:,.0f} steps a second",
-        fix="a trained policy must be clearly better than both; describe the reward in a file for the full audit (--rewards FILE)",
+        fix="a trained policy must be clearly better than both; describe the reward in a file for "
+        "the full audit (--rewards FILE)",
         confidence=1.0,
     )
 
@@ -87,7 +103,8 @@ def _no_end(trial: Trial) -> Finding:
         severity="warning",
         cause="episodes do not end by themselves",
         evidence=f"an episode had not ended after {trial.longest_open:,} steps of random play",
-        fix="set a time limit (gymnasium.wrappers.TimeLimit, or max_episode_steps where the env is registered)",
+        fix="set a time limit (gymnasium.wrappers.TimeLimit, or max_episode_steps where the env is "
+        "registered)",
         confidence=0.8,
     )
 
@@ -103,7 +120,8 @@ def _signal(trial: Trial) -> Iterator[Finding]:
     yield Finding(
         check="no_signal" if other == 0 else "goal_too_rare",
         severity="warning",
-        cause="random play earns the same in every episode: there is nothing to learn from at the start"
+        cause="random play earns the same in every episode: there is nothing to learn from at the "
+        "start"
         if other == 0
         else "random play meets the goal so rarely that learning may not start",
         evidence=f"{counts.max()} of {len(trial.returns)} episodes earn exactly {usual:.4g}",
@@ -116,16 +134,25 @@ def _doing_nothing(trial: Trial) -> Iterator[Finding]:
     if len(trial.returns) < ENOUGH or len(trial.still_returns) < 3:
         return
     gap = float(trial.still_returns.mean() - trial.returns.mean())
-    noise = float(np.sqrt(trial.returns.var() / len(trial.returns) + trial.still_returns.var() / len(trial.still_returns)))
+    noise = float(
+        np.sqrt(
+            trial.returns.var() / len(trial.returns)
+            + trial.still_returns.var() / len(trial.still_returns)
+        )
+    )
     if gap <= 3 * noise or gap <= 0.05 * abs(float(trial.returns.mean())):
         return
-    if gap <= float(trial.returns.std()):  # many a random episode does better: there is a way up from standing still
+    if gap <= float(
+        trial.returns.std()
+    ):  # many a random episode does better: there is a way up from standing still
         return
     yield Finding(
         check="doing_nothing_pays",
         severity="warning",
-        cause="doing nothing earns more than trying: a policy may learn to stand still before it finds the goal",
-        evidence=f"doing nothing earns {trial.still_returns.mean():.4g}, random actions {trial.returns.mean():.4g}",
+        cause="doing nothing earns more than trying: a policy may learn to stand still before it "
+        "finds the goal",
+        evidence=f"doing nothing earns {trial.still_returns.mean():.4g}, random actions "
+        f"{trial.returns.mean():.4g}",
         fix="lower the cost of acting at first (a schedule), or pay for progress",
         confidence=0.6,
     )
@@ -141,7 +168,8 @@ def _credit(trial: Trial, gamma: float, gamma_option: str) -> Iterator[Finding]:
         check="credit_too_late_for_the_discount",
         severity="warning",
         cause="the reward comes at the end, and the discount cannot see that far",
-        evidence=f"episodes of {length:.0f} steps pay {trial.paid_share * length:.1f} times; gamma {gamma:g} looks "
+        evidence=f"episodes of {length:.0f} steps pay {trial.paid_share * length:.1f} times; gamma "
+        f"{gamma:g} looks "
         f"{horizon:.0f} steps ahead, so an early step is worth {gamma**length:.1e} of it",
         fix=f"raise {gamma_option} to {1 - 1 / length:.4g}, or pay for progress",
         confidence=0.6,
@@ -149,17 +177,27 @@ def _credit(trial: Trial, gamma: float, gamma_option: str) -> Iterator[Finding]:
 
 
 def _hidden_limit(trial: Trial) -> Iterator[Finding]:
-    """Ends that come by the clock, and nobody shows the clock: the value of a state cannot be told from the state."""
+    """Ends that come by the clock, and nobody shows the clock: the value of a state cannot be told
+    from the state."""
     lengths = trial.lengths
-    if len(lengths) < ENOUGH or trial.cut_share or trial.shows_time or lengths.min() != lengths.max() or lengths.max() <= 1:
+    if (
+        len(lengths) < ENOUGH
+        or trial.cut_share
+        or trial.shows_time
+        or lengths.min() != lengths.max()
+        or lengths.max() <= 1
+    ):
         return
     yield Finding(
         check="time_limit_not_observed",
         severity="warning",
-        cause="episodes end by the clock, call it their own end, and do not show the clock: states before the end look worth nothing",
-        evidence=f"all {len(lengths)} random episodes terminated after exactly {lengths.max():.0f} steps, and no "
+        cause="episodes end by the clock, call it their own end, and do not show the clock: states "
+        "before the end look worth nothing",
+        evidence=f"all {len(lengths)} random episodes terminated after exactly {lengths.max():.0f} "
+        "steps, and no "
         f"observation entry counts them",
-        fix="report a time limit as truncated (gymnasium.wrappers.TimeLimit), or show the time that is left "
+        fix="report a time limit as truncated (gymnasium.wrappers.TimeLimit), or show the time "
+        "that is left "
         "(gymnasium.wrappers.TimeAwareObservation)",
         confidence=0.7,
     )
@@ -168,12 +206,15 @@ def _hidden_limit(trial: Trial) -> Iterator[Finding]:
 def _constant(trial: Trial) -> Iterator[Finding]:
     if not trial.constant_entries:
         return
-    shown = ", ".join(trial.constant_entries[:8]) + (" …" if len(trial.constant_entries) > 8 else "")
+    shown = ", ".join(trial.constant_entries[:8]) + (
+        " …" if len(trial.constant_entries) > 8 else ""
+    )
     yield Finding(
         check="constant_entries",
         severity="info",
         cause="some observation entries never change",
-        evidence=f"{len(trial.constant_entries)} entries stayed the same in all random play: {shown}",
+        evidence=f"{len(trial.constant_entries)} entries stayed the same in all random play: "
+        f"{shown}",
         fix="leave them out if they can never change: each costs a column of weights",
         confidence=0.5,
     )
@@ -182,13 +223,17 @@ def _constant(trial: Trial) -> Iterator[Finding]:
 def _unlimited(trial: Trial) -> Iterator[Finding]:
     if not trial.unlimited_entries:
         return
-    shown = ", ".join(trial.unlimited_entries[:8]) + (" …" if len(trial.unlimited_entries) > 8 else "")
+    shown = ", ".join(trial.unlimited_entries[:8]) + (
+        " …" if len(trial.unlimited_entries) > 8 else ""
+    )
     on = "nothing to do: observations are normalised by what was seen of them"
     yield Finding(
         check="unlimited_entries",
         severity="info",
         cause="some observation entries have no declared limits",
         evidence=shown,
-        fix=on if trial.normalised else "turn policy.normalise_observation on, or divide them by their largest likely value",
+        fix=on
+        if trial.normalised
+        else "turn policy.normalise_observation on, or divide them by their largest likely value",
         confidence=0.5,
     )

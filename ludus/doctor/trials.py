@@ -1,4 +1,5 @@
-"""What trials of a bisection came to, on disk: one file each, so that an interrupted search goes on where it was."""
+"""What trials of a bisection came to, on disk: one file each, so that an interrupted search goes on
+where it was."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ LAST = 0.2
 """The part of a run, by steps, whose mean is its result."""
 
 Launch = Callable[[Sequence[tuple[Trial, Path]]], None]
-"""Runs trials to their end, each in its folder, and writes result.json there: {"levels", "agent_steps", "seconds", "stopped"}."""
+"""Runs trials to their end, each in its folder, and writes result.json there: {"levels",
+"agent_steps", "seconds", "stopped"}."""
 
 
 def levels(log: Log) -> dict[str, float]:
@@ -32,7 +34,11 @@ def levels(log: Log) -> dict[str, float]:
 
 def folder_of(root: Path, trial: Trial) -> Path:
     """A name that does not depend on the order of differences."""
-    digest = hashlib.sha256("\n".join(sorted(trial.subset)).encode()).hexdigest()[:12] if trial.subset else "good"
+    digest = (
+        hashlib.sha256("\n".join(sorted(trial.subset)).encode()).hexdigest()[:12]
+        if trial.subset
+        else "good"
+    )
     return root / f"{digest}-{trial.seed}"
 
 
@@ -58,7 +64,9 @@ class Trials:
         if result is None:
             return Measured(None)
         value = result["levels"].get(self.metric)
-        return Measured(value, int(result["agent_steps"]), float(result["seconds"]), str(result["stopped"]))
+        return Measured(
+            value, int(result["agent_steps"]), float(result["seconds"]), str(result["stopped"])
+        )
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

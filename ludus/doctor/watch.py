@@ -28,7 +28,11 @@ def checked(log: Log) -> list[Finding]:
         for check in checks_of(family):
             try:
                 found += check(log)
-            except (ArithmeticError, ValueError, IndexError) as error:  # one strange column must not silence all other checks
+            except (
+                ArithmeticError,
+                ValueError,
+                IndexError,
+            ) as error:  # one strange column must not silence all other checks
                 log.notes.append(f"the check {check.__name__} could not read this log: {error}")
     return found
 
@@ -41,7 +45,8 @@ def _too_little(log: Log) -> list[Finding]:
             check=TOO_LITTLE,
             severity="info",
             cause="too little was logged to judge: silence does not mean that all is well",
-            evidence=f"{log.rows} row(s) say something about learning, and most checks wait for {FEW_ROWS}",
+            evidence=f"{log.rows} row(s) say something about learning, and most checks wait for "
+            f"{FEW_ROWS}",
             confidence=1.0,
             fix="train longer, or log more often",
         )
@@ -61,10 +66,12 @@ def _unseen(log: Log) -> list[Finding]:
         Finding(
             check="not_seen",
             severity="info",
-            cause="parts of the log are missing or could not be used, so what they would show was not looked at",
+            cause="parts of the log are missing or could not be used, so what they would show was "
+            "not looked at",
             evidence="; ".join(notes),
             confidence=1.0,
-            fix="log what is missing, or say what it is called: --columns OURS=THEIRS (return, length, goal, entropy, approx_kl …)",
+            fix="log what is missing, or say what it is called: --columns OURS=THEIRS (return, "
+            "length, goal, entropy, approx_kl …)",
         )
     ]
 

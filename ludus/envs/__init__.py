@@ -1,4 +1,5 @@
-"""Adapters in both directions. Importing this makes every game known to Gymnasium, as "ludus/NAME-v0"."""
+"""Adapters in both directions. Importing this makes every game known to Gymnasium, as
+"ludus/NAME-v0"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Who may join a training as a remote env: who knows its token, at an address of this machine, from a page of this machine.
+"""Who may join a training as a remote env: who knows its token, at an address of this machine, from
+a page of this machine.
 
-A web page of anybody can open a WebSocket to localhost, but it cannot choose its Host and Origin, and does not know the token.
+A web page of anybody can open a WebSocket to localhost, but it cannot choose its Host and Origin,
+and does not know the token.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def choose_token() -> str:
         return secrets.token_urlsafe(16)
     if not TOKEN_FORM.fullmatch(given):
         raise LudusError(
-            f"{TOKEN_VARIABLE} has {len(given)} characters: use 16 to 128 letters, digits, - and _, or leave it out for a new one"
+            f"{TOKEN_VARIABLE} has {len(given)} characters: use 16 to 128 letters, digits, - and "
+            "_, or leave it out for a new one"
         )
     return given
 
@@ -51,12 +54,19 @@ class Access:
         return self.host if self.beyond_this_machine else "localhost"
 
     def fault_of_headers(self, hosts: Sequence[str], origins: Sequence[str]) -> str | None:
-        """Why a request may not be answered, by its Host and Origin headers. Ports are not compared: tunnels change them."""
+        """Why a request may not be answered, by its Host and Origin headers. Ports are not
+        compared: tunnels change them."""
         name = _name_of(f"//{hosts[0]}") if len(hosts) == 1 else None
         if name is None or not self._is_own(name):
-            return "the Host that it asked for is not this machine: use the address that `ludus train` printed"
+            return (
+                "the Host that it asked for is not this machine: use the address that `ludus "
+                "train` printed"
+            )
         if any(_name_of(origin) not in (LOOPBACK | {name}) for origin in origins):
-            return "pages of other sites may not connect: open the game from this machine, such as http://localhost:8000/"
+            return (
+                "pages of other sites may not connect: open the game from this machine, such as "
+                "http://localhost:8000/"
+            )
         return None
 
     def fault_of_token(self, path: str) -> str | None:
@@ -66,14 +76,18 @@ class Access:
         except ValueError:
             given = []
         if len(given) != 1:
-            return "the token is missing: use the address that `ludus train` printed, with ?token=… at its end"
+            return (
+                "the token is missing: use the address that `ludus train` printed, with "
+                "?token=… at its end"
+            )
         if not secrets.compare_digest(given[0].encode(errors="replace"), self.token.encode()):
             every = f"new at each start, unless {TOKEN_VARIABLE} is set"
             return f"the token is wrong: use the address that `ludus train` printed ({every})"
         return None
 
     def _is_own(self, name: str) -> bool:
-        """Can only this machine be meant? A site that points its own name here (DNS rebinding) still says its own name."""
+        """Can only this machine be meant? A site that points its own name here (DNS rebinding)
+        still says its own name."""
         if name in LOOPBACK:
             return True
         if not self.beyond_this_machine:
@@ -87,10 +101,15 @@ class Access:
 
 
 def _name_of(address: str) -> str | None:
-    """The host of //HOST:PORT or http://HOST:PORT; None where that is not what it is ("null", say)."""
+    """The host of //HOST:PORT or http://HOST:PORT; None where that is not what it is ("null",
+    say)."""
     try:
         parts = urlsplit(address)
-        plain = parts.scheme in ("", "http", "https") and "@" not in parts.netloc and not (parts.path or parts.query)
+        plain = (
+            parts.scheme in ("", "http", "https")
+            and "@" not in parts.netloc
+            and not (parts.path or parts.query)
+        )
         return parts.hostname if plain else None
     except ValueError:
         return None

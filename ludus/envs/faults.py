@@ -24,12 +24,18 @@ WRAPPERS = (_folder(gymnasium), _folder(pettingzoo))
 
 
 def told(error: BaseException) -> str:
-    """What an error says, then a line for each frame outside of Ludus and of the libraries that wrap envs, the innermost last;
-    where there is none, the innermost of those libraries, unless it is one that misses a package."""
+    """What an error says, then a line for each frame outside of Ludus and of the libraries that
+    wrap envs, the innermost last; where there is none, the innermost of those libraries, unless it
+    is one that misses a package."""
     said = f"{error}"
     if isinstance(error, SystemExit):
-        said = "sys.exit() would end the whole program: raise an error instead, or end the episode (terminated or truncated)"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
+        said = (
+            "sys.exit() would end the whole program: raise an error instead, or end the episode "
+            "(terminated or truncated)"
+        )
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)
+    ]
     mine = [f for f in frames if not f.filename.startswith(WRAPPERS)]
     if not mine and "not installed" not in str(error).lower():
         mine = frames[-1:]

@@ -1,4 +1,5 @@
-"""A batch of envs of another library, with the same arrays and the same episode semantics as `ludus.sim.Batch`.
+"""A batch of envs of another library, with the same arrays and the same episode semantics as
+`ludus.sim.Batch`.
 
 Envs run in this process, or in worker processes where that is faster; the results are the same.
 """
@@ -32,7 +33,8 @@ from ludus.training import devices
 if TYPE_CHECKING:
     import torch
 
-# What a step of worker processes costs beyond the steps of their envs: waking them and hearing from them.
+# What a step of worker processes costs beyond the steps of their envs: waking them and hearing from
+# them.
 EXCHANGE_SECONDS = 3e-4
 WORTH_IT = 1.3  # how much faster workers must promise to be
 DEFAULT_STEP_SECONDS = 0.1  # of a step when it is looked at, where the env does not say
@@ -43,21 +45,42 @@ devices.measured_elsewhere["memory/workers_mb"] = memory_mb
 
 
 class ForeignBatch:
-    """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None: whatever is faster.
+    """`num_envs` envs of a source (`ludus.envs.guests`). `workers`: processes; 0: none; None:
+    whatever is faster.
 
-    `longest`: steps after which an episode is cut. A policy may play on for ever in an env that has no limit of its own.
-    `filmed`: the first so many envs can be asked for pictures (`arrays["picture_wanted"]`), where they can draw themselves.
-    `check_bounds`: an observation outside of its space is an error.
+    `longest`: steps after which an episode is cut. A policy may play on for ever in an env that has
+    no limit of its own. `filmed`: the first so many envs can be asked for pictures
+    (`arrays["picture_wanted"]`), where they can draw themselves. `check_bounds`: an observation
+    outside of its space is an error.
     """
 
     def __init__(
-        self, source: str, num_envs: int, *, seed: int = 0, device: str = "cpu", workers: int | None = None,
-        longest: int | None = None, filmed: int = 0, check_bounds: bool = True, **limits: float,
-    ) -> None:  # fmt: skip
+        self,
+        source: str,
+        num_envs: int,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        workers: int | None = None,
+        longest: int | None = None,
+        filmed: int = 0,
+        check_bounds: bool = True,
+        **limits: float,
+    ) -> None:
         if device != "cpu":
             raise LudusError(f"{source} is no compiled game and runs on the CPU: use --device cpu")
-        self.source, self.num_envs, self.device, self.seed, self.longest = source, num_envs, device, seed, longest
-        self.filmed, self.can_draw, self.seconds_per_step = min(filmed, num_envs), False, DEFAULT_STEP_SECONDS
+        self.source, self.num_envs, self.device, self.seed, self.longest = (
+            source,
+            num_envs,
+            device,
+            seed,
+            longest,
+        )
+        self.filmed, self.can_draw, self.seconds_per_step = (
+            min(filmed, num_envs),
+            False,
+            DEFAULT_STEP_SECONDS,
+        )
         self.check_bounds = check_bounds
         self.layout: ForeignLayout
         self.arrays: dict[str, np.ndarray]
@@ -95,18 +118,35 @@ class ForeignBatch:
             shared = SharedArrays(shapes)
             self.arrays = shared.arrays
             self.host = Processes(
-                self.source, self.num_envs, workers, masked, shapes, shared, check_bounds=self.check_bounds, **limits
+                self.source,
+                self.num_envs,
+                workers,
+                masked,
+                shapes,
+                shared,
+                check_bounds=self.check_bounds,
+                **limits,
             )
         else:
             self.arrays = zeros(shapes)
-            self.host = Guests(self.source, 0, self.num_envs, codecs, self.arrays, env, check_bounds=self.check_bounds)
+            self.host = Guests(
+                self.source,
+                0,
+                self.num_envs,
+                codecs,
+                self.arrays,
+                env,
+                check_bounds=self.check_bounds,
+            )
 
     def _reach(self, address: str, limits: Mapping[str, float]) -> None:
         """Envs elsewhere."""
         gate = Gate.at(address)
         hello = gate.layout()
         self.filmed = 0
-        self.layout = ForeignLayout(self.source, roles_by_name(hello.agents), [hello] * len(hello.agents))
+        self.layout = ForeignLayout(
+            self.source, roles_by_name(hello.agents), [hello] * len(hello.agents)
+        )
         self.arrays = zeros(self.layout.shapes(self.num_envs))
         self.host = RemoteHost(gate, self.num_envs, self.arrays, seed=self.seed, **limits)
 
@@ -135,10 +175,11 @@ class ForeignBatch:
     def _seeds(self) -> np.ndarray:
         return (self.seed * 1_000_003 % 2**31 + np.arange(self.num_envs)) % 2**31
 
-    # -- stepping ------------------------------------------------------------------------------------------------------
+    # -- stepping ----------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """One step of every env. A finished one starts its next episode instead, and ignores its action."""
+        """One step of every env. A finished one starts its next episode instead, and ignores its
+        action."""
         a = self.arrays
         a["resetting"][...] = a["finished"]
         going = ~a["finished"][:, None]
@@ -166,9 +207,11 @@ class ForeignBatch:
         self._valid_steps += int(a["valid"].sum())
         if a["counted"].any():
             over = a["counted"]
-            self._episodes.append((a["episode_return"][over], a["episode_length"][over], a["agent_truncated"][over]))
+            self._episodes.append(
+                (a["episode_return"][over], a["episode_length"][over], a["agent_truncated"][over])
+            )
 
-    # -- what the trainer asks of a batch ------------------------------------------------------------------------------
+    # -- what the trainer asks of a batch ----------------------------------------------------------
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.arrays[name]
@@ -181,11 +224,15 @@ class ForeignBatch:
     def numpy(self, name: str) -> np.ndarray:
         return self.arrays[name].copy()
 
-    def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
+    def set_controller(
+        self, role: str, name: str, envs: Any = slice(None), team: int | None = None
+    ) -> None:
         if name not in ("", "policy", "random"):
             raise LudusError(f"{self.source} has no bot '{name}': there is random")
         if role not in self.controllers:
-            raise LudusError(f"{self.source} has no role '{role}': {nearest(role, self.controllers)}")
+            raise LudusError(
+                f"{self.source} has no role '{role}': {nearest(role, self.controllers)}"
+            )
         seats = next(s for s in self.layout.seats if s.role == role)
         self.arrays["controller"][envs, seats.agents] = RANDOM if name == "random" else 0
 
@@ -196,12 +243,22 @@ class ForeignBatch:
         columns = [np.concatenate(column) for column in zip(*episodes, strict=True)]
         out = {}
         for seats in self.layout.seats:
-            returns, lengths, cut = (column[:, seats.agents].astype(float).ravel() for column in columns)
+            returns, lengths, cut = (
+                column[:, seats.agents].astype(float).ravel() for column in columns
+            )
             out[seats.role] = {
-                "episodes": float(len(returns)), "return": returns.mean(), "return_std": returns.std(),
-                "return_min": returns.min(), "return_max": returns.max(), "length": lengths.mean(),
-                "won": 0.0, "lost": 0.0, "drawn": 1 - cut.mean(), "truncated": cut.mean(), "term/reward": returns.mean(),
-            }  # fmt: skip
+                "episodes": float(len(returns)),
+                "return": returns.mean(),
+                "return_std": returns.std(),
+                "return_min": returns.min(),
+                "return_max": returns.max(),
+                "length": lengths.mean(),
+                "won": 0.0,
+                "lost": 0.0,
+                "drawn": 1 - cut.mean(),
+                "truncated": cut.mean(),
+                "term/reward": returns.mean(),
+            }
         return out
 
     def read_valid_steps(self) -> int:
@@ -209,9 +266,13 @@ class ForeignBatch:
         return count
 
     def read_spent(self) -> tuple[float, float, float]:
-        """Since the last call: seconds of training that went into resets and into waiting for envs elsewhere, and CPU time that
-        worker processes used (so that waiting for those is simulating)."""
-        resets, used = float(self.arrays["reset_seconds"].sum()), float(self.arrays["worker_cpu"].sum())
+        """Since the last call: seconds of training that went into resets and into waiting for envs
+        elsewhere, and CPU time that worker processes used (so that waiting for those is
+        simulating)."""
+        resets, used = (
+            float(self.arrays["reset_seconds"].sum()),
+            float(self.arrays["worker_cpu"].sum()),
+        )
         workers = int(np.count_nonzero(self.arrays["worker_cpu"]))
         self.arrays["reset_seconds"][...] = 0.0
         used, self._worker_cpu = used - self._worker_cpu, used
@@ -222,22 +283,31 @@ class ForeignBatch:
 
     def received(self) -> dict[str, Any]:
         """As a game's; and the spaces, so that a run's policy can act without an env."""
-        return {"game": self.source, "sizes": {}, "params": {}, "rewards": {}, "spaces": self.layout.spaces}
+        return {
+            "game": self.source,
+            "sizes": {},
+            "params": {},
+            "rewards": {},
+            "spaces": self.layout.spaces,
+        }
 
     def check_received(self, varied: Mapping[str, Any] | None = None) -> None:
         """Nothing is handed to a foreign env, so nothing can be lost on the way."""
 
     def fingerprint(self) -> str:
-        return hashlib.sha256(json.dumps([self.source, self.layout.describe()]).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            json.dumps([self.source, self.layout.describe()]).encode()
+        ).hexdigest()[:16]
 
     def state(self) -> dict[str, np.ndarray]:
-        """What is shown now. The envs themselves cannot be saved: after a resume their episodes start again."""
+        """What is shown now. The envs themselves cannot be saved: after a resume their episodes
+        start again."""
         shown = ("observation", "action_mask", *(f"seen_{name}" for name in self.layout.seen))
         return {name: self.arrays[name].copy() for name in shown}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Cuts the episodes that were open: what they showed last is shown again, as their final observation, and the next step
-        starts others. Call `restart` for their seed."""
+        """Cuts the episodes that were open: what they showed last is shown again, as their final
+        observation, and the next step starts others. Call `restart` for their seed."""
         for name, values in state.items():
             self.arrays[name][...] = values
         self.arrays["finished"][:] = True
@@ -256,9 +326,14 @@ def zeros(shapes: Shapes) -> dict[str, np.ndarray]:
 
 
 def step_seconds(source: str, layout: ForeignLayout, codecs: list[Codec], env: Any) -> float:
-    """Seconds of a step with random actions, resets included. (Its first episode in the batch is seeded anew.)"""
+    """Seconds of a step with random actions, resets included. (Its first episode in the batch is
+    seeded anew.)"""
     arrays = zeros(layout.shapes(1))
-    arrays["controller"][...], arrays["action_mask"][...], arrays["resetting"][...] = RANDOM, True, True
+    arrays["controller"][...], arrays["action_mask"][...], arrays["resetting"][...] = (
+        RANDOM,
+        True,
+        True,
+    )
     guest = invite(source, env, 0, codecs, arrays)
     begin, steps = time.perf_counter(), 0
     while steps < PROBE_STEPS and time.perf_counter() - begin < PROBE_SECONDS:
@@ -269,7 +344,8 @@ def step_seconds(source: str, layout: ForeignLayout, codecs: list[Codec], env: A
 
 
 def choose_workers(seconds: float, num_envs: int) -> int:
-    """Processes to step `num_envs` envs with, each step taking so long; 0 where one process alone is about as fast."""
+    """Processes to step `num_envs` envs with, each step taking so long; 0 where one process alone
+    is about as fast."""
     workers = min(devices.cores(), num_envs)
     alone, shared = seconds * num_envs, EXCHANGE_SECONDS + seconds * -(-num_envs // max(1, workers))
     return workers if workers > 1 and alone > WORTH_IT * shared else 0

@@ -1,7 +1,8 @@
-"""The door for remote envs: a WebSocket server in this process, one per address, that clients come to and leave as they like.
+"""The door for remote envs: a WebSocket server in this process, one per address, that clients come
+to and leave as they like.
 
-Who may join: `ludus.envs.access`. It also serves the JavaScript client and a demo page over HTTP, so that a browser needs
-nothing else.
+Who may join: `ludus.envs.access`. It also serves the JavaScript client and a demo page over HTTP,
+so that a browser needs nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ WAIT_SECONDS = 300.0
 MOST_CLIENTS = 64
 MOST_CONNECTIONS = 128  # those of clients, and those that have not said hello
 REQUEST_BYTES = 2**16  # what a connection may send before its token was seen
-SPARE_BYTES = 2**20  # beside the message that is expected: the library's own frames, and what is read to be refused
+SPARE_BYTES = (
+    2**20
+)  # beside the message that is expected: the library's own frames, and what is read to be refused
 PAGES = {"/": ("catch.html", "text/html"), "/ludus.js": ("ludus.js", "text/javascript")}
 PAGE_HEADERS = [
     ("X-Content-Type-Options", "nosniff"),
@@ -39,15 +42,20 @@ PAGE_HEADERS = [
     ("Referrer-Policy", "no-referrer"),
     ("Connection", "close"),
 ]
-REPORT_SECONDS, SAME_REPORT_SECONDS = 5.0, 60.0  # between two lines about clients, so that nobody can fill a terminal
+REPORT_SECONDS, SAME_REPORT_SECONDS = (
+    5.0,
+    60.0,
+)  # between two lines about clients, so that nobody can fill a terminal
 
-# What the WebSocket library logs is about its clients' mistakes, with tracebacks: who wants it configures this logger.
+# What the WebSocket library logs is about its clients' mistakes, with tracebacks: who wants it
+# configures this logger.
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())
 
 
 class MeteredSocket(socket.socket):
-    """Reads so many bytes and no more: the library keeps what it reads in memory until somebody takes it."""
+    """Reads so many bytes and no more: the library keeps what it reads in memory until somebody
+    takes it."""
 
     left = REQUEST_BYTES
 
@@ -58,7 +66,8 @@ class MeteredSocket(socket.socket):
 
 
 class Client:
-    """A connection that said hello. An answer waits in `inbox`; None in it means that the client is gone, for `cause`."""
+    """A connection that said hello. An answer waits in `inbox`; None in it means that the client is
+    gone, for `cause`."""
 
     def __init__(self, connection: Any, hello: Hello) -> None:
         self.connection, self.hello = connection, hello
@@ -78,12 +87,16 @@ class Client:
         if self.gone:
             return
         if not self.asked:
-            raise Fault("it sent a message that was not asked for: every step is answered by one result")
+            raise Fault(
+                "it sent a message that was not asked for: every step is answered by one result"
+            )
         self.asked = False
         self.inbox.put(message)
 
     def send(self, message: str) -> None:
-        with contextlib.suppress(Exception):  # a connection that is gone is noticed when its answer is awaited
+        with contextlib.suppress(
+            Exception
+        ):  # a connection that is gone is noticed when its answer is awaited
             self.connection.send(message)
 
     def dismiss(self, cause: str) -> None:
@@ -101,7 +114,8 @@ def end(connection: Any, cause: str) -> None:
 
 
 class Gate:
-    """Use `Gate.at(address)`: batches of the same run (training, evaluation) share their clients."""
+    """Use `Gate.at(address)`: batches of the same run (training, evaluation) share their
+    clients."""
 
     _open: dict[str, Gate] = {}  # noqa: RUF012 (one per address and process)
 
@@ -117,7 +131,9 @@ class Gate:
         self.address = address
         host, _, port = address.rpartition(":")
         if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
-            raise LudusError(f"remote:{address} names no port: use a number from 1 to 65535, such as remote:8770")
+            raise LudusError(
+                f"remote:{address} names no port: use a number from 1 to 65535, such as remote:8770"
+            )
         self.access = Access(host or "127.0.0.1", choose_token())
         self.clients: list[Client] = []
         self.first: Hello | None = None
@@ -137,13 +153,28 @@ class Gate:
 
         try:
             return serve(
-                self._welcome, self.access.host, port, max_size=MOST_BYTES, max_queue=1, close_timeout=1, compression=None,
-                open_timeout=HANDSHAKE_SECONDS, process_request=self._request, logger=log,
+                self._welcome,
+                self.access.host,
+                port,
+                max_size=MOST_BYTES,
+                max_queue=1,
+                close_timeout=1,
+                compression=None,
+                open_timeout=HANDSHAKE_SECONDS,
+                process_request=self._request,
+                logger=log,
                 create_connection=cast(Any, self._connection),
-            )  # fmt: skip
+            )
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "its host is not a name or a number of this machine"
-            hint = "; is another run using the port?" if getattr(error, "errno", 0) == errno.EADDRINUSE else ""
+            reason = (
+                getattr(error, "strerror", None)
+                or "its host is not a name or a number of this machine"
+            )
+            hint = (
+                "; is another run using the port?"
+                if getattr(error, "errno", 0) == errno.EADDRINUSE
+                else ""
+            )
             raise LudusError(f"remote:{self.address} cannot listen: {reason}{hint}") from None
 
     def close(self) -> None:
@@ -163,14 +194,16 @@ class Gate:
             print(
                 "ludus: waiting for an env at the first address (the second is a browser demo)\n"
                 f"  {self.url()}\n  {self.url('http')}",
-                file=sys.stderr, flush=True,
-            )  # fmt: skip
+                file=sys.stderr,
+                flush=True,
+            )
         with self.changed:
             self.changed.wait_for(lambda: self.first is not None, WAIT_SECONDS)
         if self.first is None:
             last = f"; a client was refused: {self.last_refusal}" if self.last_refusal else ""
             raise LudusError(
-                f"no env came to ws://{self.access.reachable_name()}:{self.port} within {WAIT_SECONDS:.0f} s: "
+                f"no env came to ws://{self.access.reachable_name()}:{self.port} within "
+                f"{WAIT_SECONDS:.0f} s: "
                 f"start a client (docs/remote.md){last}"
             )
         return self.first
@@ -188,7 +221,7 @@ class Gate:
         with self.changed:
             self.changed.wait(seconds)
 
-    # -- the server's threads ------------------------------------------------------------------------------------------
+    # -- the server's threads ----------------------------------------------------------------------
 
     def _refuse(self, fault: str) -> None:
         self.last_refusal = fault
@@ -204,7 +237,8 @@ class Gate:
         print(f"ludus: remote:{self.address}: {text}", file=sys.stderr, flush=True)
 
     def _connection(self, sock: Any, *arguments: Any, **options: Any) -> Any:
-        """For every socket that was accepted, in the thread that serves it; closed at once where there are too many."""
+        """For every socket that was accepted, in the thread that serves it; closed at once where
+        there are too many."""
         from websockets.sync.server import ServerConnection
 
         with self.changed:
@@ -217,11 +251,14 @@ class Gate:
         return ServerConnection(metered, *arguments, **options)
 
     def _request(self, connection: Any, request: Any) -> Any:
-        """Answers plain HTTP: the demo page and the JavaScript client. None: go on as a WebSocket."""
+        """Answers plain HTTP: the demo page and the JavaScript client. None: go on as a
+        WebSocket."""
         from websockets.datastructures import Headers
         from websockets.http11 import Response
 
-        fault = self.access.fault_of_headers(request.headers.get_all("Host"), request.headers.get_all("Origin"))
+        fault = self.access.fault_of_headers(
+            request.headers.get_all("Host"), request.headers.get_all("Origin")
+        )
         if fault:
             self._refuse(fault)
             return connection.respond(403, f"{fault}\n")
@@ -230,7 +267,8 @@ class Gate:
         if any(value.lower() == "websocket" for value in request.headers.get_all("Upgrade")):
             if not self.access.fault_of_token(request.path):
                 connection.socket.left = HELLO_BYTES + SPARE_BYTES
-            return None  # who has no token is refused by _welcome: a browser cannot read why a handshake failed
+            # who has no token is refused by _welcome: a browser cannot read why a handshake failed
+            return None
         name, kind = PAGES.get(request.path.partition("?")[0], ("", ""))
         if not name:
             return connection.respond(404, "there is / and /ludus.js\n")
@@ -259,7 +297,9 @@ class Gate:
             if client is not None and not client.gone:
                 too_much = connection.socket.left < 0
                 client.cause = (
-                    "it sent more than it was asked for" if too_much else f"its connection broke ({type(error).__name__})"
+                    "it sent more than it was asked for"
+                    if too_much
+                    else f"its connection broke ({type(error).__name__})"
                 )
         finally:
             if client is not None:
@@ -279,9 +319,15 @@ class Gate:
     def _admit(self, connection: Any, hello: Hello) -> Client:
         with self.changed:
             if self.first is not None and hello.layout != self.first.layout:
-                raise Fault(f"{hello.game} has other agents, observations or actions than {self.first.game}, which came first")
+                raise Fault(
+                    f"{hello.game} has other agents, observations or actions than "
+                    f"{self.first.game}, which came first"
+                )
             if len(self.clients) >= MOST_CLIENTS:
-                raise Fault(f"{MOST_CLIENTS} clients are connected, more cannot be: offer more envs in each of them")
+                raise Fault(
+                    f"{MOST_CLIENTS} clients are connected, more cannot be: offer more envs in "
+                    "each of them"
+                )
             self.first = self.first or hello
             client = Client(connection, hello)
             client.send(write("welcome", protocol=PROTOCOL))

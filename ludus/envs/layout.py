@@ -1,4 +1,5 @@
-"""The named layout of a foreign env, as the trainer needs it: what `ludus.sim.layout.Layout` is for a game."""
+"""The named layout of a foreign env, as the trainer needs it: what `ludus.sim.layout.Layout` is for
+a game."""
 
 from __future__ import annotations
 
@@ -16,12 +17,16 @@ from ludus.sim.layout import Seats
 
 def codecs_of(env: Any, masked: Sequence[bool]) -> list[Codec]:
     """One for each agent."""
-    return [Codec(*spaces_of(env, agent), masked=m) for agent, m in zip(agents_of(env), masked, strict=True)]
+    return [
+        Codec(*spaces_of(env, agent), masked=m)
+        for agent, m in zip(agents_of(env), masked, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class RoleActions:
-    """What a role can do: the first columns of the batch's action arrays, and where in the mask their flags are."""
+    """What a role can do: the first columns of the batch's action arrays, and where in the mask
+    their flags are."""
 
     continuous: list[str]
     binary: list[str]
@@ -31,24 +36,33 @@ class RoleActions:
 
     @classmethod
     def of(cls, codec: Codec | Hello) -> RoleActions:
-        flags = [len(codec.binary) + sum(map(len, list(codec.choices.values())[:i])) for i in range(len(codec.choices))]
+        flags = [
+            len(codec.binary) + sum(map(len, list(codec.choices.values())[:i]))
+            for i in range(len(codec.choices))
+        ]
         masked = codec.num_masked > 0
         return cls(
-            codec.continuous, codec.binary, codec.choices, [i if masked else -1 for i in range(len(codec.binary))],
+            codec.continuous,
+            codec.binary,
+            codec.choices,
+            [i if masked else -1 for i in range(len(codec.binary))],
             [at if masked else -1 for at in flags],
-        )  # fmt: skip
+        )
 
     def describe(self) -> dict[str, object]:
         return {"continuous": self.continuous, "binary": self.binary, "choices": self.choices}
 
 
 class ForeignLayout:
-    """Roles may see differently much and act differently: arrays are as wide as the widest needs, and the others use a part.
+    """Roles may see differently much and act differently: arrays are as wide as the widest needs,
+    and the others use a part.
 
     `roles`: role → its agents; `codecs`: one for each agent, in the same order.
     """
 
-    def __init__(self, source: str, roles: Mapping[str, Sequence[str]], codecs: Sequence[Codec | Hello]) -> None:
+    def __init__(
+        self, source: str, roles: Mapping[str, Sequence[str]], codecs: Sequence[Codec | Hello]
+    ) -> None:
         agents = [agent for members in roles.values() for agent in members]
         self.seats: list[Seats] = []
         self.actions: dict[str, RoleActions] = {}
@@ -60,16 +74,22 @@ class ForeignLayout:
         for agent, codec in zip(agents, codecs, strict=True):
             if codec.seen != self.seen:
                 raise LudusError(
-                    f"{agent} of {source} sees other pictures than {agents[0]}: wrap the env so that all see the same"
+                    f"{agent} of {source} sees other pictures than {agents[0]}: wrap the env so "
+                    "that all see the same"
                 )
         self.entries = {s.role: codecs[s.start].observation_names for s in self.seats}
-        self.unlimited: dict[str, list[str]] = {s.role: getattr(codecs[s.start], "unlimited", []) for s in self.seats}
+        self.unlimited: dict[str, list[str]] = {
+            s.role: getattr(codecs[s.start], "unlimited", []) for s in self.seats
+        }
         self.observation = max(self.entries.values(), key=len)
         self.continuous = max((a.continuous for a in self.actions.values()), key=len)
         self.binary = max((a.binary for a in self.actions.values()), key=len)
         self.choices = max((a.choices for a in self.actions.values()), key=len)
         self.num_agents = len(agents)
-        self.sizes = {"num_masked": max(codec.num_masked for codec in codecs), "agents": self.num_agents}
+        self.sizes = {
+            "num_masked": max(codec.num_masked for codec in codecs),
+            "agents": self.num_agents,
+        }
         self.codecs = {s.role: codecs[s.start] for s in self.seats}
         self.spaces = spaces.describe(roles, codecs)
         self.terms: list[str] = ["reward"]
@@ -97,18 +117,24 @@ class ForeignLayout:
             "seen": {name: seen.describe() for name, seen in self.seen.items()},
             "action": widest,
             **({} if all(a == widest for a in actions.values()) else {"actions_by_role": actions}),
-            "roles": {s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams} for s in self.seats},
+            "roles": {
+                s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams}
+                for s in self.seats
+            },
             "rewards": {"reward": {"kind": "goal", "roles": None}},
             "goal_metrics": {},
         }
 
     def shapes(self, num_envs: int, filmed: int = 0) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """The arrays of a batch: those that the trainer reads and writes, and those between the batch and its envs, of which the
-        first `filmed` are drawn."""
+        """The arrays of a batch: those that the trainer reads and writes, and those between the
+        batch and its envs, of which the first `filmed` are drawn."""
         rows = (num_envs, self.num_agents)
         return {
             "observation": ("float32", (*rows, len(self.observation))),
-            **{f"seen_{name}": ("uint8", (*rows, seen.height, seen.width)) for name, seen in self.seen.items()},
+            **{
+                f"seen_{name}": ("uint8", (*rows, seen.height, seen.width))
+                for name, seen in self.seen.items()
+            },
             "continuous": ("float32", (*rows, len(self.continuous))),
             "binary": ("int8", (*rows, len(self.binary))),
             "choices": ("int32", (*rows, len(self.choices))),
@@ -116,15 +142,24 @@ class ForeignLayout:
             "reward": ("float32", rows),
             "controller": ("int16", rows),
             "alive": ("bool", rows),
-            "idle": ("bool", rows),  # its mask allows nothing while others play: it takes no decision in the next step
+            "idle": (
+                "bool",
+                rows,
+            ),  # its mask allows nothing while others play: it takes no decision in the next step
             "terminated": ("bool", rows),
             "truncated": ("bool", rows),
             "episode_length": ("int32", rows),
             "resetting": ("bool", (num_envs,)),
             "lost": ("bool", (num_envs,)),  # the env went away in the middle of the episode
-            "busy_with": ("int32", (num_envs,)),  # at the first env of a process: the env that it is stepping
+            "busy_with": (
+                "int32",
+                (num_envs,),
+            ),  # at the first env of a process: the env that it is stepping
             "reset_seconds": ("float64", (num_envs,)),  # spent in resets, since it was last read
-            "worker_cpu": ("float64", (num_envs,)),  # at the first env of a worker process: CPU time that it has used
+            "worker_cpu": (
+                "float64",
+                (num_envs,),
+            ),  # at the first env of a worker process: CPU time that it has used
             "seeds": ("int64", (num_envs,)),
             **pictures.shapes(filmed),
         }

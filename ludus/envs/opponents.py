@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Opponents:
     """Seats everyone who is not `mine` (agent numbers).
 
-    `opponent`: one name for all roles, or a dict role → name; a bot's name (also as bot:NAME), or RUN, RUN@STEP, RUN@best.
+    `opponent`: one name for all roles, or a dict role → name; a bot's name (also as bot:NAME), or
+    RUN, RUN@STEP, RUN@best.
     """
 
     def __init__(self, batch: Batch, opponent: str | Mapping[str, str], mine: np.ndarray) -> None:
@@ -35,7 +36,9 @@ class Opponents:
                 batch["controller_next"][:, others] = FROZEN
                 self.players.append(_player(runs[name][seats.role], batch, others))
             else:
-                batch["controller_next"][:, others] = batch.controller_number(seats.role, name.removeprefix("bot:"))
+                batch["controller_next"][:, others] = batch.controller_number(
+                    seats.role, name.removeprefix("bot:")
+                )
         batch["controller_next"][:, mine] = 0
 
     def act(self) -> None:
@@ -54,7 +57,9 @@ def _policies(reference: str, batch: Batch) -> dict[str, Policy]:
     from ludus.training.load import check_same_layout, load_policies
 
     policies, layout = load_policies(reference)
-    check_same_layout(layout, batch.layout.describe(), f"{reference} and {batch.game.name} as it is here")
+    check_same_layout(
+        layout, batch.layout.describe(), f"{reference} and {batch.game.name} as it is here"
+    )
     return policies
 
 

@@ -1,7 +1,8 @@
 """Pictures of foreign envs: which envs can draw themselves, and how a drawing becomes a small one.
 
-Only the first few envs of an evaluation are drawn, and only in the steps that are asked for: drawing often takes longer than a
-step. An env that fails to draw itself is played on without pictures.
+Only the first few envs of an evaluation are drawn, and only in the steps that are asked for:
+drawing often takes longer than a step. An env that fails to draw itself is played on without
+pictures.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ MODE = "rgb_array"
 MOST_FAULT = 300  # bytes of the reason why there are no pictures
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet everybody who evaluates
-if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen here: it would complain each time that it found none
+if (
+    sys.platform == "linux"
+    and not os.environ.get("DISPLAY")
+    and not os.environ.get("WAYLAND_DISPLAY")
+):
+    os.environ.setdefault(
+        "SDL_VIDEODRIVER", "dummy"
+    )  # no screen here: it would complain each time that it found none
 
 
 def shapes(filmed: int) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -36,7 +43,10 @@ def shapes(filmed: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {
         "picture_wanted": ("bool", (filmed,)),
         "picture": ("uint8", (filmed, SIDE, SIDE, 3)),
-        "picture_size": ("int32", (filmed, 2)),  # rows and columns of `picture` that are used; 0: there is none
+        "picture_size": (
+            "int32",
+            (filmed, 2),
+        ),  # rows and columns of `picture` that are used; 0: there is none
         "picture_fault": ("uint8", (filmed, MOST_FAULT)),
         "picture_seconds": ("float64", (filmed,)),  # that drawing took
     }
@@ -55,7 +65,8 @@ def frames_per_second(env: Any) -> float | None:
 
 
 def photograph(env: Any, number: int, arrays: Mapping[str, np.ndarray]) -> None:
-    """A small picture of an env into its place; or the reason why there is none, and no more attempts."""
+    """A small picture of an env into its place; or the reason why there is none, and no more
+    attempts."""
     begin = time.perf_counter()
     try:
         small = shrink(env.render())
@@ -70,12 +81,16 @@ def photograph(env: Any, number: int, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def shrink(image: Any) -> np.ndarray:
-    """At most SIDE pixels high and wide, in colour: every pixel is the mean of a square, which is the fastest way."""
+    """At most SIDE pixels high and wide, in colour: every pixel is the mean of a square, which is
+    the fastest way."""
     from PIL import Image
 
     whole = np.asarray(image)
     if whole.ndim != 3 or whole.shape[2] not in (3, 4) or whole.dtype != np.uint8 or not whole.size:
-        raise ValueError(f"render() gave {whole.dtype} {whole.shape} instead of a picture [height, width, 3] of bytes")
+        raise ValueError(
+            f"render() gave {whole.dtype} {whole.shape} instead of a picture [height, width, 3] of "
+            "bytes"
+        )
     small = Image.fromarray(np.ascontiguousarray(whole[..., :3]))
     return np.asarray(small.reduce(math.ceil(max(small.size) / SIDE)))
 

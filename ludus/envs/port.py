@@ -1,7 +1,8 @@
 """What the outside sees of a batch of a Ludus game: Gymnasium spaces, and values in them.
 
-`at` is an index of agents: (envs, agents), each a number, a slice or an array; values have the shape of that index.
-What a game shows as bytes (a camera, a map around the agent) is part of the observation, which is then a Dict.
+`at` is an index of agents: (envs, agents), each a number, a slice or an array; values have the
+shape of that index. What a game shows as bytes (a camera, a map around the agent) is part of the
+observation, which is then a Dict.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from ludus.sim.conformance import OBSERVATION_LIMIT
 NUMBERS = "numbers"  # the key of the named entries in a Dict observation
 
 
-def make_batch(game: str, num_envs: int, preset: str | None = None, values: Mapping[str, float] | None = None) -> Batch:
-    """A batch of "NAME", "NAME:PRESET" or "package.module:GAME" with some sizes, parameters and reward.TERM weights changed."""
+def make_batch(
+    game: str, num_envs: int, preset: str | None = None, values: Mapping[str, float] | None = None
+) -> Batch:
+    """A batch of "NAME", "NAME:PRESET" or "package.module:GAME" with some sizes, parameters and
+    reward.TERM weights changed."""
     found, of_name = load_game(game)
     return Batch(found, num_envs, preset=preset or of_name, overrides=values)
 
@@ -29,8 +33,8 @@ def make_batch(game: str, num_envs: int, preset: str | None = None, values: Mapp
 class Port:
     """Reads observations from a batch and writes actions into it.
 
-    box_action: one Box for every action entry, for libraries that know no mixed actions: a key is pressed above 0, the
-    options of a choice share [-1, 1] in equal parts.
+    box_action: one Box for every action entry, for libraries that know no mixed actions: a key is
+    pressed above 0, the options of a choice share [-1, 1] in equal parts.
     """
 
     def __init__(self, batch: Batch, *, box_action: bool = False) -> None:
@@ -43,10 +47,15 @@ class Port:
         self.action_space = self._action_space()
 
     def _observation_space(self) -> spaces.Space:
-        numbers = spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (len(self.batch.layout.observation),), np.float32)
+        numbers = spaces.Box(
+            -OBSERVATION_LIMIT, OBSERVATION_LIMIT, (len(self.batch.layout.observation),), np.float32
+        )
         if not self.seen:
             return numbers
-        boxes = {key: spaces.Box(0, 255, self.batch[field].shape[2:], np.uint8) for key, field in self.seen.items()}
+        boxes = {
+            key: spaces.Box(0, 255, self.batch[field].shape[2:], np.uint8)
+            for key, field in self.seen.items()
+        }
         return spaces.Dict({NUMBERS: numbers, **boxes})
 
     def _action_space(self) -> spaces.Space:
@@ -65,28 +74,42 @@ class Port:
             kinds["choices"] = spaces.MultiDiscrete(self.options)
         return next(iter(kinds.values())) if len(kinds) == 1 else spaces.Dict(kinds)
 
-    # -- values --------------------------------------------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------------------
 
     def observation(self, at: Any) -> Any:
         numbers = self.batch["observation"][at].copy()
         if not self.seen:
             return numbers
-        return {NUMBERS: numbers, **{key: self.batch[field][at].copy() for key, field in self.seen.items()}}
+        return {
+            NUMBERS: numbers,
+            **{key: self.batch[field][at].copy() for key, field in self.seen.items()},
+        }
 
     def mask(self, at: Any) -> np.ndarray:
-        """What is allowed now: an entry for every masked key and every option of a masked choice, as 0 or 1."""
+        """What is allowed now: an entry for every masked key and every option of a masked choice,
+        as 0 or 1."""
         return self.batch["action_mask"][at].astype(np.int8)
 
     def goals(self, at: Any) -> dict[str, Any]:
-        """What success means in this game, as `goal_NAME`; at the end of an episode, its outcome."""
-        return {f"goal_{name}": self.batch[f"goal_{name}"][at].copy() for name in self.batch.layout.goals}
+        """What success means in this game, as `goal_NAME`; at the end of an episode, its
+        outcome."""
+        return {
+            f"goal_{name}": self.batch[f"goal_{name}"][at].copy()
+            for name in self.batch.layout.goals
+        }
 
     def act(self, at: Any, action: Any) -> None:
         """Writes an action of `action_space`, or a batch of them in the shape of `at`."""
         if self.box_action:
             action = self._from_box(np.asarray(action, np.float32))
         elif not isinstance(self.action_space, spaces.Dict):
-            kind = "continuous" if self.batch.layout.continuous else "binary" if self.batch.layout.binary else "choices"
+            kind = (
+                "continuous"
+                if self.batch.layout.continuous
+                else "binary"
+                if self.batch.layout.binary
+                else "choices"
+            )
             action = {kind: action}
         for kind, value in action.items():
             target = self.batch[kind]
@@ -110,21 +133,29 @@ class Port:
     def _refuse(self, kind: str, value: np.ndarray) -> None:
         """The rules trust their actions: what is not in the space stops here."""
         if kind == "continuous" and not np.isfinite(value).all():
-            raise LudusError(f"the action {value.ravel()[~np.isfinite(value.ravel())][0]} is not a number between -1 and 1")
+            raise LudusError(
+                f"the action {value.ravel()[~np.isfinite(value.ravel())][0]} is not a number "
+                "between -1 and 1"
+            )
         if kind == "choices":
-            options = self.options if value.ndim and value.shape[-1] == len(self.options) else self.options[0]
+            options = (
+                self.options
+                if value.ndim and value.shape[-1] == len(self.options)
+                else self.options[0]
+            )
             wrong = (value < 0) | (value >= options)
             if wrong.any():
                 raise LudusError(
-                    f"the choice {value[wrong].flat[0]} is not there: options are numbered from 0 to {np.max(options) - 1}"
+                    f"the choice {value[wrong].flat[0]} is not there: options are numbered from 0 "
+                    f"to {np.max(options) - 1}"
                 )
 
 
 class Restarts:
     """Starts new episodes in some envs at once, while the others stay where they are.
 
-    Inside, a finished env resets in the next step of the whole batch; the conventions outside want it before. A batch of
-    one env does it: an env goes in, is reset, and comes back.
+    Inside, a finished env resets in the next step of the whole batch; the conventions outside want
+    it before. A batch of one env does it: an env goes in, is reset, and comes back.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -147,7 +178,8 @@ class Restarts:
 
 
 def seed_envs(batch: Batch, seeds: Any) -> None:
-    """Every env as the first of its own seed, before its first episode: what follows depends on nothing that was."""
+    """Every env as the first of its own seed, before its first episode: what follows depends on
+    nothing that was."""
     seeds = np.asarray(seeds, np.int64)
     if (seeds < 0).any():
         raise LudusError(f"seed {seeds.min()} is negative: use 0 or more")
@@ -167,5 +199,8 @@ def own_agents(batch: Batch, role: str | None, count: int) -> np.ndarray:
     batch.controller_number(role, "random")  # refuses a role that is not there
     seats = next(s for s in batch.layout.seats if s.role == role)
     if not 1 <= count <= seats.count:
-        raise LudusError(f"agents={count} cannot be: the role {role} of {batch.game.name} has 1 to {seats.count} in a team")
+        raise LudusError(
+            f"agents={count} cannot be: the role {role} of {batch.game.name} has 1 to "
+            f"{seats.count} in a team"
+        )
     return np.arange(seats.start, seats.start + count)

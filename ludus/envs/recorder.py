@@ -1,6 +1,8 @@
-"""Watches the first envs of a foreign batch through one episode each, and keeps a few of them as recordings.
+"""Watches the first envs of a foreign batch through one episode each, and keeps a few of them as
+recordings.
 
-Stands in for `ludus.training.replay.Recorder`, whose replays are played again: foreign envs cannot be.
+Stands in for `ludus.training.replay.Recorder`, whose replays are played again: foreign envs cannot
+be.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Take:
 
 class ForeignRecorder:
     def __init__(self, batch: ForeignBatch, most: int, players: Sequence[Any] = ()) -> None:
-        """`players` may say what they think (`Player.thought`). Envs that draw themselves are few, the others are cheap to watch."""
+        """`players` may say what they think (`Player.thought`). Envs that draw themselves are few,
+        the others are cheap to watch."""
         self.batch, self.players = batch, players
         self.count = min(most, batch.num_envs, batch.filmed or most)
         self.takes = [Take() for _ in range(self.count)]
@@ -73,7 +76,9 @@ class ForeignRecorder:
         thoughts = self._thoughts() if self.open else {}
         for env in self.open:
             if not self.takes[env].full:
-                self.takes[env].frames[-1] |= {name: values[env] for name, values in thoughts.items()}
+                self.takes[env].frames[-1] |= {
+                    name: values[env] for name, values in thoughts.items()
+                }
 
     def _thoughts(self) -> dict[str, np.ndarray]:
         """[watched envs, agents, …] by name."""
@@ -84,8 +89,14 @@ class ForeignRecorder:
                 continue
             envs = slice(player.envs.start, min(player.envs.stop, self.count))
             for name, values in player.thought().items():
-                ours = values.reshape(player.num_envs, player.count, *values.shape[1:])[: envs.stop - envs.start]
-                shape = (self.count, self.batch.layout.num_agents, *((widest,) if name == "chances" else ()))
+                ours = values.reshape(player.num_envs, player.count, *values.shape[1:])[
+                    : envs.stop - envs.start
+                ]
+                shape = (
+                    self.count,
+                    self.batch.layout.num_agents,
+                    *((widest,) if name == "chances" else ()),
+                )
                 mine = out.setdefault(name, np.full(shape, np.nan, np.float32))[envs, player.agents]
                 (mine[..., : ours.shape[-1]] if name == "chances" else mine)[...] = ours
         return out
@@ -94,7 +105,9 @@ class ForeignRecorder:
         arrays = self.batch.arrays
         for env in self.open:
             take = self.takes[env]
-            if arrays["resetting"][env]:  # it went away in the middle of the episode, and starts anew
+            if arrays["resetting"][
+                env
+            ]:  # it went away in the middle of the episode, and starts anew
                 self.takes[env] = Take()
                 self._show(env)
                 continue
@@ -108,28 +121,47 @@ class ForeignRecorder:
                     arrays["picture_wanted"][env] = False
 
     def chosen(self, agent: int) -> dict[str, int]:
-        """The envs of the best and the worst episode by one agent's return, and of the one in the middle."""
+        """The envs of the best and the worst episode by one agent's return, and of the one in the
+        middle."""
         done = [env for env in range(self.count) if self.takes[env].returns is not None]
-        order = sorted(done, key=lambda env: float(self.takes[env].returns[agent]))  # type: ignore[index]
+        order = sorted(
+            done,
+            key=lambda env: float(self.takes[env].returns[agent]),  # type: ignore[index]
+        )
         labels = ("best", "worst", "middle")[: len(order)]
-        return dict(zip(labels, (*order[-1:], *order[:1], *order[len(order) // 2 :][:1]), strict=False))
+        return dict(
+            zip(labels, (*order[-1:], *order[:1], *order[len(order) // 2 :][:1]), strict=False)
+        )
 
     def save(self, path: Path, env: int, header: dict[str, Any]) -> None:
         take = self.takes[env]
         tensors = {name: np.stack([step[name] for step in take.steps]) for name in take.steps[0]}
         for name, first in take.frames[0].items():
-            missing = np.full_like(first, np.nan) if first.dtype.kind == "f" else first  # nothing is decided after the last step
+            missing = (
+                np.full_like(first, np.nan) if first.dtype.kind == "f" else first
+            )  # nothing is decided after the last step
             tensors[name] = np.stack([frame.get(name, missing) for frame in take.frames])
         write(path, {**self._about(env), **header}, {**tensors, **take.pictures.tensors()})
 
     def _about(self, env: int) -> dict[str, Any]:
         layout, take = self.batch.layout, self.takes[env]
-        names = {role: list(entries) if len(entries) <= MOST_NAMES else [] for role, entries in layout.entries.items()}
+        names = {
+            role: list(entries) if len(entries) <= MOST_NAMES else []
+            for role, entries in layout.entries.items()
+        }
         roles = [
-            {"name": s.role, "count": s.count, "observation": names[s.role], "actions": layout.actions[s.role].describe()}
+            {
+                "name": s.role,
+                "count": s.count,
+                "observation": names[s.role],
+                "actions": layout.actions[s.role].describe(),
+            }
             for s in layout.seats
         ]
-        players = ["bot:random" if c == RANDOM else "policy" for c in self.batch.arrays["controller"][env].tolist()]
+        players = [
+            "bot:random" if c == RANDOM else "policy"
+            for c in self.batch.arrays["controller"][env].tolist()
+        ]
         return {
             "roles": roles,
             "players": players,
@@ -146,7 +178,13 @@ class ForeignRecorder:
             notes.append(f"There is a picture of one step in {take.pictures.every}.")
         if not take.pictures.taken:
             fault = pictures.fault_of(self.batch.arrays, env) if env < self.batch.filmed else ""
-            why = f"render() failed with {fault}" if fault else NOT_NOW if self.batch.can_draw else CANNOT_DRAW
+            why = (
+                f"render() failed with {fault}"
+                if fault
+                else NOT_NOW
+                if self.batch.can_draw
+                else CANNOT_DRAW
+            )
             notes.append(f"There are no pictures: {why}.")
         if not self.observes:
             notes.append("Its observations are too large to be kept.")

@@ -1,11 +1,15 @@
-"""Recordings: episodes of foreign envs as they were played. Their state is out of reach, so they cannot be played again.
+"""Recordings: episodes of foreign envs as they were played. Their state is out of reach, so they
+cannot be played again.
 
 A file is safetensors. Frame 0 is the start of the episode, frame t what step t led to:
 
-- `continuous`, `binary`, `choices` [steps, agents, entries] and `reward` [steps, agents]: what was done and earned
+- `continuous`, `binary`, `choices` [steps, agents, entries] and `reward` [steps, agents]: what was
+  done and earned
 - `alive` [frames, agents]; `observation` [frames, agents, entries] where it is not too large
-- `value` [frames, agents] and `chances` [frames, agents, entries]: what policies thought (NaN for others)
-- `pictures` [bytes]: JPEG after JPEG, `picture_end` where each ends, `picture_step` the frame each shows
+- `value` [frames, agents] and `chances` [frames, agents, entries]: what policies thought (NaN for
+  others)
+- `pictures` [bytes]: JPEG after JPEG, `picture_end` where each ends, `picture_step` the frame each
+  shows
 
 The header (metadata) is JSON under "recording". Nothing here needs torch.
 """
@@ -36,7 +40,8 @@ MOST_NAMES = 64  # of observation entries: more are shown by number
 
 
 class Pictures:
-    """Evenly spread pictures of an episode of any length: when they get too many, every other one goes."""
+    """Evenly spread pictures of an episode of any length: when they get too many, every other one
+    goes."""
 
     def __init__(self) -> None:
         self.every = 1
@@ -47,7 +52,10 @@ class Pictures:
 
     def add(self, frame: int, picture: bytes) -> None:
         self.taken[frame] = picture
-        while len(self.taken) > MOST_PICTURES or sum(map(len, self.taken.values())) > MOST_PICTURE_BYTES:
+        while (
+            len(self.taken) > MOST_PICTURES
+            or sum(map(len, self.taken.values())) > MOST_PICTURE_BYTES
+        ):
             self.every *= 2
             self.taken = {at: p for at, p in self.taken.items() if at % self.every == 0}
 
@@ -86,7 +94,8 @@ class Recording:
         try:
             with safe_open(path, "numpy") as file:
                 metadata = file.metadata() or {}
-                self.tensors: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+                names = file.keys()
+                self.tensors: dict[str, np.ndarray] = {n: file.get_tensor(n) for n in names}
         except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
             raise LudusError(f"{path.name} is no replay: {error}") from None
         try:
@@ -97,7 +106,8 @@ class Recording:
         if version != VERSION:
             fix = ": update Ludus" if isinstance(version, int) and version > VERSION else ""
             raise LudusError(
-                f"{path.name} is a recording of version {str(version)[:20]}, this Ludus reads version {VERSION}{fix}"
+                f"{path.name} is a recording of version {str(version)[:20]}, this Ludus reads "
+                f"version {VERSION}{fix}"
             )
         self._check_header()
         self._check_tensors()
@@ -113,7 +123,10 @@ class Recording:
                 raise self._fault(f"its {name} is no short text")
         for name, low, high in (("step", 0, 2**53), ("seconds_per_step", 1e-3, 60.0)):
             if not _is_number(h.get(name)) or not low <= h[name] <= high:
-                raise self._fault(f"its {name} is {str(h.get(name))[:40]}, between {low:g} and {high:g} is possible")
+                raise self._fault(
+                    f"its {name} is {str(h.get(name))[:40]}, between {low:g} and {high:g} is "
+                    "possible"
+                )
         roles = h.get("roles")
         if not isinstance(roles, list) or not roles or not all(_is_role(role) for role in roles):
             raise self._fault("its roles are not a list of names, counts and actions")
@@ -121,7 +134,9 @@ class Recording:
         if not _is_names(h.get("players")) or len(h["players"]) != self.agents:
             raise self._fault("it does not say who played")
         if self.agents > MOST_AGENTS:
-            raise self._fault(f"it has {self.agents:,} agents, at most {MOST_AGENTS:,} are possible")
+            raise self._fault(
+                f"it has {self.agents:,} agents, at most {MOST_AGENTS:,} are possible"
+            )
 
     def _check_tensors(self) -> None:
         reward = self.tensors.get("reward")
@@ -166,10 +181,18 @@ class Recording:
     def _check_pictures(self) -> None:
         if "pictures" not in self.tensors:
             return
-        data, ends, steps = (self.tensors.get(n) for n in ("pictures", "picture_end", "picture_step"))
+        data, ends, steps = (
+            self.tensors.get(n) for n in ("pictures", "picture_end", "picture_step")
+        )
         if data is None or data.ndim != 1 or data.dtype != np.uint8:
             raise self._fault("its pictures are no bytes")
-        if ends is None or steps is None or ends.dtype != np.int32 or steps.dtype != np.int32 or ends.ndim != 1:
+        if (
+            ends is None
+            or steps is None
+            or ends.dtype != np.int32
+            or steps.dtype != np.int32
+            or ends.ndim != 1
+        ):
             raise self._fault("its pictures have no places")
         if (
             ends.shape != steps.shape
@@ -178,7 +201,11 @@ class Recording:
             or len(data) > MOST_PICTURE_BYTES
         ):
             raise self._fault(f"its {len(ends)} pictures do not fill their {len(data)} bytes")
-        if (np.diff(ends, prepend=0) <= 0).any() or (np.diff(steps, prepend=-1) <= 0).any() or not 0 <= steps[-1] <= self.steps:
+        if (
+            (np.diff(ends, prepend=0) <= 0).any()
+            or (np.diff(steps, prepend=-1) <= 0).any()
+            or not 0 <= steps[-1] <= self.steps
+        ):
             raise self._fault("its pictures are out of order")
 
     def seats(self) -> list[tuple[dict[str, Any], slice]]:
@@ -195,17 +222,32 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_role(role: Any) -> bool:
-    if not isinstance(role, dict) or not isinstance(role.get("name"), str) or len(role["name"]) > 200:
+    if (
+        not isinstance(role, dict)
+        or not isinstance(role.get("name"), str)
+        or len(role["name"]) > 200
+    ):
         return False
     count, actions = role.get("count"), role.get("actions")
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_AGENTS or not isinstance(actions, dict):
+    if (
+        not isinstance(count, int)
+        or isinstance(count, bool)
+        or not 1 <= count <= MOST_AGENTS
+        or not isinstance(actions, dict)
+    ):
         return False
     choices = actions.get("choices")
     named = [role.get("observation"), actions.get("continuous"), actions.get("binary")]
-    if not isinstance(choices, dict) or not all(_is_names(names) for names in [*named, *choices.values()]):
+    if not isinstance(choices, dict) or not all(
+        _is_names(names) for names in [*named, *choices.values()]
+    ):
         return False
     return all(choices.values())
 
 
 def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= 2**16 and all(isinstance(name, str) and len(name) <= 200 for name in value)
+    return (
+        isinstance(value, list)
+        and len(value) <= 2**16
+        and all(isinstance(name, str) and len(name) <= 200 for name in value)
+    )

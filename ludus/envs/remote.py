@@ -1,8 +1,10 @@
-"""Envs that run elsewhere, in a browser or an engine, as a batch: "remote:PORT", or "remote:HOST:PORT" to listen beyond this machine.
+"""Envs that run elsewhere, in a browser or an engine, as a batch: "remote:PORT", or
+"remote:HOST:PORT" to listen beyond this machine.
 
-A row of the batch borrows an env of some client. Where a client leaves, answers too late or sends what cannot be, the episodes
-of its envs are cut (not counted, not learned from in that step), training goes on with the others, and the rows wait for
-another env. Nothing waits for ever: a row without an env for ABSENT_SECONDS stops the run with the cause.
+A row of the batch borrows an env of some client. Where a client leaves, answers too late or sends
+what cannot be, the episodes of its envs are cut (not counted, not learned from in that step),
+training goes on with the others, and the rows wait for another env. Nothing waits for ever: a row
+without an env for ABSENT_SECONDS stops the run with the cause.
 """
 
 from __future__ import annotations
@@ -35,9 +37,15 @@ class RemoteHost:
     """Steps the rows of a batch through a gate. Stands in for `Guests`."""
 
     def __init__(
-        self, gate: Gate, num_envs: int, arrays: dict[str, np.ndarray], *, seed: int = 0,
-        answer_seconds: float = ANSWER_SECONDS, absent_seconds: float = ABSENT_SECONDS,
-    ) -> None:  # fmt: skip
+        self,
+        gate: Gate,
+        num_envs: int,
+        arrays: dict[str, np.ndarray],
+        *,
+        seed: int = 0,
+        answer_seconds: float = ANSWER_SECONDS,
+        absent_seconds: float = ABSENT_SECONDS,
+    ) -> None:
         self.gate, self.arrays, self.seed = gate, arrays, seed
         self.answer_seconds, self.absent_seconds = answer_seconds, absent_seconds
         self.loans: list[Loan | None] = [None] * num_envs
@@ -58,18 +66,22 @@ class RemoteHost:
         for client, rows in asked.items():
             client.ask(self._message(client.hello, rows))
         begin = time.monotonic()
-        good = [self._hear(client, rows, begin + self.answer_seconds) for client, rows in asked.items()]
+        good = [
+            self._hear(client, rows, begin + self.answer_seconds) for client, rows in asked.items()
+        ]
         self.waited += time.monotonic() - begin
         self.faults_in_a_row = 0 if any(good) else self.faults_in_a_row + len(good)
         if self.faults_in_a_row > MOST_FAULTS:
             raise LudusError(
-                f"remote:{self.gate.address}: {self.faults_in_a_row} faults one after the other; the last: {self.last_cause}"
+                f"remote:{self.gate.address}: {self.faults_in_a_row} faults one after the other; "
+                f"the last: {self.last_cause}"
             )
 
-    # -- who has which env ---------------------------------------------------------------------------------------------
+    # -- who has which env -------------------------------------------------------------------------
 
     def _borrow(self) -> None:
-        """An env for every row that starts an episode and has none, as far as they go; waits while nobody has one."""
+        """An env for every row that starts an episode and has none, as far as they go; waits while
+        nobody has one."""
         if self.gate.owner is not self:  # another batch has played with them since
             self.gate.owner = self
             for row in range(len(self.loans)):
@@ -87,7 +99,11 @@ class RemoteHost:
         for row, loan in enumerate(self.loans):
             if loan is not None and loan.client.gone:
                 self._lose(row, loan.client.cause)
-        waiting = [row for row, loan in enumerate(self.loans) if loan is None and self.arrays["resetting"][row]]
+        waiting = [
+            row
+            for row, loan in enumerate(self.loans)
+            if loan is None and self.arrays["resetting"][row]
+        ]
         if not waiting:
             return
         taken = {(loan.client, loan.env) for loan in self.loans if loan is not None}
@@ -109,16 +125,26 @@ class RemoteHost:
 
     def _refuse_absence(self) -> None:
         missing = [row for row, loan in enumerate(self.loans) if loan is None]
-        late = [row for row in missing if time.monotonic() - self.missed_since[row] > self.absent_seconds]
+        late = [
+            row
+            for row in missing
+            if time.monotonic() - self.missed_since[row] > self.absent_seconds
+        ]
         if late:
             have = len(self.loans) - len(missing)
-            news = f"; a client was refused: {self.gate.last_refusal}" if self.gate.last_refusal else ""
+            news = (
+                f"; a client was refused: {self.gate.last_refusal}"
+                if self.gate.last_refusal
+                else ""
+            )
             raise LudusError(
-                f"remote:{self.gate.address} has {have} of the {len(self.loans)} envs that are needed, for {self.absent_seconds:.0f} s: "
-                f"connect more or use --envs {max(1, have)} (the last one left because {self.last_cause}{news})"
+                f"remote:{self.gate.address} has {have} of the {len(self.loans)} envs that are "
+                f"needed, for {self.absent_seconds:.0f} s: "
+                f"connect more or use --envs {max(1, have)} (the last one left because "
+                f"{self.last_cause}{news})"
             )
 
-    # -- messages ------------------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def _message(self, hello: Hello, rows: dict[int, int]) -> str:
         """What each env of a client has to do. Envs that nobody borrowed reset, and are ignored."""
@@ -133,7 +159,10 @@ class RemoteHost:
             for agent in np.flatnonzero(a["controller"][row] == RANDOM):
                 self._act_at_random(row, int(agent), hello)
             reset[env] = bool(a["resetting"][row])
-            seed[env] = max(0, int(a["seeds"][row])) or (self.seed * 1_000_003 + self.number * 7_919 + row) % 2**31
+            seed[env] = (
+                max(0, int(a["seeds"][row]))
+                or (self.seed * 1_000_003 + self.number * 7_919 + row) % 2**31
+            )
             for name, values in actions.items():
                 values[env] = a[name][row].tolist()
         return write("step", step=self.number, reset=reset, seed=seed, **actions)
@@ -141,13 +170,19 @@ class RemoteHost:
     def _act_at_random(self, row: int, agent: int, hello: Hello) -> None:
         a, random = self.arrays, self.random
         allowed = (
-            a["action_mask"][row, agent] if hello.masked else np.ones(len(hello.binary) + sum(len(o) for _, o in hello.options))
+            a["action_mask"][row, agent]
+            if hello.masked
+            else np.ones(len(hello.binary) + sum(len(o) for _, o in hello.options))
         )
         a["continuous"][row, agent] = random.uniform(-1, 1, len(hello.continuous))
-        a["binary"][row, agent] = (random.random(len(hello.binary)) < 0.5) * allowed[: len(hello.binary)]
+        a["binary"][row, agent] = (random.random(len(hello.binary)) < 0.5) * allowed[
+            : len(hello.binary)
+        ]
         at = len(hello.binary)
         for i, (_, options) in enumerate(hello.options):
-            a["choices"][row, agent, i] = random.choice(np.flatnonzero(allowed[at : at + len(options)]))
+            a["choices"][row, agent, i] = random.choice(
+                np.flatnonzero(allowed[at : at + len(options)])
+            )
             at += len(options)
 
     def _hear(self, client: Client, rows: dict[int, int], until: float) -> bool:
@@ -170,8 +205,11 @@ class RemoteHost:
             self._write(row, {name: values[env] for name, values in result.items()})
         return True
 
-    def _fill_masks(self, result: dict[str, np.ndarray], hello: Hello, rows: dict[int, int]) -> None:
-        """Where a mask allows nothing, everything is shown as allowed: who plays on is idle then, and somebody else must not be."""
+    def _fill_masks(
+        self, result: dict[str, np.ndarray], hello: Hello, rows: dict[int, int]
+    ) -> None:
+        """Where a mask allows nothing, everything is shown as allowed: who plays on is idle then,
+        and somebody else must not be."""
         result["idle"] = np.zeros(result["reward"].shape, bool)
         if not (hello.masked and hello.options):
             return
@@ -183,7 +221,8 @@ class RemoteHost:
                 empty = fill_empty(mask, len(hello.binary), sizes)
                 if plays[agent] and 0 < empty < len(sizes):
                     raise Fault(
-                        f"the mask of {hello.agents[agent]} allows nothing in one of its choices, but something in others"
+                        f"the mask of {hello.agents[agent]} allows nothing in one of its choices, "
+                        "but something in others"
                     )
                 result["idle"][env, agent] = empty and plays[agent]
             if plays.any() and result["idle"][env][plays].all():
@@ -200,7 +239,10 @@ class RemoteHost:
             return
         was = a["alive"][row].copy()
         a["reward"][row] = result["reward"] * was
-        a["terminated"][row], a["truncated"][row] = result["terminated"] != 0, result["truncated"] != 0
+        a["terminated"][row], a["truncated"][row] = (
+            result["terminated"] != 0,
+            result["truncated"] != 0,
+        )
         a["alive"][row] = was & ~(a["terminated"][row] | a["truncated"][row])
 
     def close(self) -> None:

@@ -10,10 +10,14 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 def why_unusable(agent: object) -> str | None:
-    """Roles are named after agents, and options (learn.roles.ROLE), metrics and files after roles."""
+    """Roles are named after agents, and options (learn.roles.ROLE), metrics and files after
+    roles."""
     if isinstance(agent, str) and NAME.fullmatch(agent) and not keyword.iskeyword(stem(agent)):
         return None
-    return "cannot name a role: use at most 64 letters a to z, digits and _, a letter first, and no word of Python"
+    return (
+        "cannot name a role: use at most 64 letters a to z, digits and _, a letter first, and "
+        "no word of Python"
+    )
 
 
 def stem(agent: str) -> str:

@@ -1,4 +1,5 @@
-"""Every Ludus game as a single-agent `gymnasium.Env`: `gymnasium.make("ludus/NAME-v0", opponent="random")`."""
+"""Every Ludus game as a single-agent `gymnasium.Env`: `gymnasium.make("ludus/NAME-v0",
+opponent="random")`."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from ludus.errors import LudusError
 
 
 class LudusEnv(gymnasium.Env):
-    """One agent of `role` (default: the game's first); bots or a trained run (`opponent`) play everyone else.
+    """One agent of `role` (default: the game's first); bots or a trained run (`opponent`) play
+    everyone else.
 
-    The episode ends with the game or the agent's death; its last info holds the game's goal metrics, as goal_NAME.
+    The episode ends with the game or the agent's death; its last info holds the game's goal
+    metrics, as goal_NAME.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own convention)
@@ -32,17 +35,24 @@ class LudusEnv(gymnasium.Env):
         **values: float,
     ) -> None:
         if render_mode is not None:
-            raise LudusError(f"render_mode={render_mode} cannot be: games are shown by `ludus view {game}`")
+            raise LudusError(
+                f"render_mode={render_mode} cannot be: games are shown by `ludus view {game}`"
+            )
         self.render_mode = None
         self.batch = make_batch(game, 1, preset, values)
         self.port = Port(self.batch, box_action=box_action)
         mine = own_agents(self.batch, role, 1)
         self.opponents = Opponents(self.batch, opponent, mine)
         self.at = (0, int(mine[0]))
-        self.observation_space, self.action_space = self.port.observation_space, self.port.action_space
+        self.observation_space, self.action_space = (
+            self.port.observation_space,
+            self.port.action_space,
+        )
         self.seeded = False
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is None and not self.seeded:
             seed = fresh_seed()
@@ -58,12 +68,20 @@ class LudusEnv(gymnasium.Env):
         self.port.act(self.at, action)
         self.opponents.act()
         self.batch.step()
-        terminated, truncated = (bool(self.batch[name][self.at]) for name in ("agent_terminated", "agent_truncated"))
+        terminated, truncated = (
+            bool(self.batch[name][self.at]) for name in ("agent_terminated", "agent_truncated")
+        )
         self.batch["finished"][0] |= terminated
         info = self._info()
         if terminated or truncated:
             info |= {name: float(value) for name, value in self.port.goals(self.at).items()}
-        return self.port.observation(self.at), float(self.batch["reward"][self.at]), terminated, truncated, info
+        return (
+            self.port.observation(self.at),
+            float(self.batch["reward"][self.at]),
+            terminated,
+            truncated,
+            info,
+        )
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {"valid": bool(self.batch["valid"][self.at])}

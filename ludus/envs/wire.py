@@ -1,6 +1,8 @@
-"""Messages between the trainer and remote envs: JSON texts over WebSocket, protocol version 1 (docs/remote.md).
+"""Messages between the trainer and remote envs: JSON texts over WebSocket, protocol version 1
+(docs/remote.md).
 
-Axes: E envs of a client, A agents of an env. Whatever a client sends is checked here; what is wrong is a Fault, in words.
+Axes: E envs of a client, A agents of an env. Whatever a client sends is checked here; what is wrong
+is a Fault, in words.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ MOST_LETTERS = 64  # of a name
 MOST_VALUE = 1e9  # of a number in a result: its square must fit as well
 MOST_SHOWN = 80  # characters of what a client sent, in a message about it
 HELLO_BYTES = 2**21
-RESULT_BYTES, NUMBER_BYTES = 4096, 32  # a result may take so many, and so many more for each of its numbers
+RESULT_BYTES, NUMBER_BYTES = (
+    4096,
+    32,
+)  # a result may take so many, and so many more for each of its numbers
 MOST_BYTES = RESULT_BYTES + NUMBER_BYTES * MOST_OF_A_STEP
 
 
@@ -36,7 +41,8 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Hello:
-    """What a client offers: so many envs of one game, with named observation and action entries. Stands in for a Codec."""
+    """What a client offers: so many envs of one game, with named observation and action entries.
+    Stands in for a Codec."""
 
     game: str
     envs: int
@@ -50,7 +56,14 @@ class Hello:
     @property
     def layout(self) -> tuple[Any, ...]:
         """What must be the same in all clients of a run."""
-        return (self.agents, self.observation, self.continuous_names, self.binary_names, self.options, self.masked)
+        return (
+            self.agents,
+            self.observation,
+            self.continuous_names,
+            self.binary_names,
+            self.options,
+            self.masked,
+        )
 
     @property
     def numbers(self) -> int:
@@ -62,7 +75,7 @@ class Hello:
         """The longest that a result may be."""
         return RESULT_BYTES + NUMBER_BYTES * self.envs * self.numbers
 
-    # -- as a Codec: what a layout is made from ------------------------------------------------------------------------
+    # -- as a Codec: what a layout is made from ----------------------------------------------------
 
     seen: ClassVar[dict[str, Any]] = {}  # pictures are not part of protocol 1
     action_space: ClassVar[None] = None  # the same for all agents
@@ -86,11 +99,16 @@ class Hello:
 
     @property
     def num_masked(self) -> int:
-        return len(self.binary_names) + sum(len(options) for _, options in self.options) if self.masked else 0
+        return (
+            len(self.binary_names) + sum(len(options) for _, options in self.options)
+            if self.masked
+            else 0
+        )
 
 
 class Result(NamedTuple):
-    """Observation [E, A, entries], reward, terminated and truncated [E, A], with masks also mask [E, A, flags]."""
+    """Observation [E, A, entries], reward, terminated and truncated [E, A], with masks also mask
+    [E, A, flags]."""
 
     arrays: dict[str, np.ndarray]
     memory_mb: float | None
@@ -100,8 +118,13 @@ def read(message: Any, kind: str, most_bytes: int) -> dict[str, Any]:
     """A message of a kind, or a Fault."""
     if not isinstance(message, str):
         raise Fault(f"a {kind} message must be text, not {type(message).__name__}")
-    if len(message) > most_bytes:  # before it is parsed: a list takes twenty times the memory of its brackets
-        raise Fault(f"this {kind} message has {len(message):,} characters, at most {most_bytes:,} are possible here")
+    if (
+        len(message) > most_bytes
+    ):  # before it is parsed: a list takes twenty times the memory of its brackets
+        raise Fault(
+            f"this {kind} message has {len(message):,} characters, at most {most_bytes:,} are "
+            "possible here"
+        )
     try:
         data = json.loads(message)
     except (ValueError, RecursionError):  # ValueError: no JSON, or a number of thousands of digits
@@ -110,7 +133,10 @@ def read(message: Any, kind: str, most_bytes: int) -> dict[str, Any]:
         raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
     if data.get("type") == "error":
         message = data.get("message")
-        raise Fault(f"the client reports: {_short(message) if isinstance(message, str) else _shown(message)}")
+        raise Fault(
+            "the client reports: "
+            f"{_short(message) if isinstance(message, str) else _shown(message)}"
+        )
     if data.get("type") != kind:
         raise Fault(f"expected a message of type '{kind}', got {_short(message)}")
     return data
@@ -120,7 +146,10 @@ def read_hello(message: Any) -> Hello:
     data = read(message, "hello", HELLO_BYTES)
     protocol = data.get("protocol")
     if type(protocol) is not int or protocol != PROTOCOL:
-        raise Fault(f"the client speaks protocol {_shown(protocol)}, this is {PROTOCOL}: update the older one")
+        raise Fault(
+            f"the client speaks protocol {_shown(protocol)}, this is {PROTOCOL}: update the older "
+            "one"
+        )
     action = data.get("action")
     if not isinstance(action, dict):
         raise Fault("hello needs an 'action' with continuous, binary or choices")
@@ -135,7 +164,9 @@ def read_hello(message: Any) -> Hello:
         envs=_number(data, "envs", MOST_ENVS),
         agents=_names(data.get("agents", ["agent"]), "agents", MOST_AGENTS),
         observation=_names(data.get("observation"), "observation", MOST_ENTRIES),
-        continuous_names=_names(action.get("continuous", []), "action.continuous", MOST_ACTIONS, least=0),
+        continuous_names=_names(
+            action.get("continuous", []), "action.continuous", MOST_ACTIONS, least=0
+        ),
         binary_names=_names(action.get("binary", []), "action.binary", MOST_ACTIONS, least=0),
         options=tuple(
             (name, _names(choices[name], f"action.choices.{name}", MOST_ACTIONS))
@@ -144,37 +175,53 @@ def read_hello(message: Any) -> Hello:
         masked=masks,
     )
     if not (hello.continuous_names or hello.binary_names or hello.options):
-        raise Fault("hello offers no action: name some in action.continuous, action.binary or action.choices")
+        raise Fault(
+            "hello offers no action: name some in action.continuous, action.binary or "
+            "action.choices"
+        )
     for agent in hello.agents:
         if why := why_unusable(agent):
             raise Fault(f"the agent {agent!r} {why}")
     by_role = [agent for members in roles_by_name(hello.agents).values() for agent in members]
     if by_role != list(hello.agents):
-        raise Fault(f"the agents are {_short(', '.join(hello.agents))}: those of one role must stand side by side")
+        raise Fault(
+            f"the agents are {_short(', '.join(hello.agents))}: those of one role must stand side "
+            "by side"
+        )
     if hello.masked and hello.continuous_names:
-        raise Fault("masks are for keys and choices: leave them out where there are continuous actions")
+        raise Fault(
+            "masks are for keys and choices: leave them out where there are continuous actions"
+        )
     _refuse_sizes(hello)
     return hello
 
 
 def _refuse_sizes(hello: Hello) -> None:
     """What a client offers is memory of the trainer."""
-    actions = len(hello.continuous_names) + len(hello.binary_names) + sum(len(options) for _, options in hello.options)
+    actions = (
+        len(hello.continuous_names)
+        + len(hello.binary_names)
+        + sum(len(options) for _, options in hello.options)
+    )
     if actions > MOST_ACTIONS:
         raise Fault(
-            f"an agent has {actions:,} actions (numbers, keys and options together): at most {MOST_ACTIONS:,} are possible"
+            f"an agent has {actions:,} actions (numbers, keys and options together): at most "
+            f"{MOST_ACTIONS:,} are possible"
         )
     of_env = len(hello.agents) * (len(hello.observation) + actions)
     if of_env > MOST_OF_AN_ENV:
         raise Fault(
-            f"the {len(hello.agents)} agents of an env have {of_env:,} observation entries and actions: "
+            f"the {len(hello.agents)} agents of an env have {of_env:,} observation entries and "
+            "actions: "
             f"at most {MOST_OF_AN_ENV:,} are possible"
         )
     of_step = hello.envs * max(hello.numbers, len(hello.agents) * actions)
     if of_step > MOST_OF_A_STEP:
         raise Fault(
-            f"a step of {hello.envs:,} envs has {of_step:,} numbers, at most {MOST_OF_A_STEP:,} are possible: "
-            f"offer {max(1, hello.envs * MOST_OF_A_STEP // of_step):,} envs, and more in other clients"
+            f"a step of {hello.envs:,} envs has {of_step:,} numbers, at most {MOST_OF_A_STEP:,} "
+            "are possible: "
+            f"offer {max(1, hello.envs * MOST_OF_A_STEP // of_step):,} envs, and more in other "
+            "clients"
         )
 
 
@@ -192,8 +239,15 @@ def _names(value: Any, where: str, most: int, least: int = 1) -> tuple[str, ...]
         raise Fault(f"'{where}' {has}: it must be a list of {least} to {most:,} names")
     known: set[str] = set()
     for name in value:
-        if not isinstance(name, str) or not 1 <= len(name) <= MOST_LETTERS or not name.isprintable() or name.isspace():
-            raise Fault(f"'{where}' has {_shown(name)}: a name has 1 to {MOST_LETTERS} printable characters")
+        if (
+            not isinstance(name, str)
+            or not 1 <= len(name) <= MOST_LETTERS
+            or not name.isprintable()
+            or name.isspace()
+        ):
+            raise Fault(
+                f"'{where}' has {_shown(name)}: a name has 1 to {MOST_LETTERS} printable characters"
+            )
         if name in known:
             raise Fault(f"'{where}' has '{name}' twice: names must be different")
         known.add(name)
@@ -216,12 +270,19 @@ def read_result(message: Any, hello: Hello, step: int) -> Result:
     if hello.masked:
         arrays["mask"] = _array(data, "mask", (*rows, hello.num_masked), flags=True)
     memory_mb = data.get("memory_mb")
-    if memory_mb is not None and not (type(memory_mb) in (int, float) and 0 <= memory_mb <= MOST_VALUE):
-        raise Fault(f"'memory_mb' is {_shown(memory_mb)}: it must be a number from 0 to {MOST_VALUE:,.0f}, or be left out")
+    if memory_mb is not None and not (
+        type(memory_mb) in (int, float) and 0 <= memory_mb <= MOST_VALUE
+    ):
+        raise Fault(
+            f"'memory_mb' is {_shown(memory_mb)}: it must be a number from 0 to {MOST_VALUE:,.0f}, "
+            "or be left out"
+        )
     return Result(arrays, None if memory_mb is None else float(memory_mb))
 
 
-def _array(data: Mapping[str, Any], name: str, shape: tuple[int, ...], flags: bool = False) -> np.ndarray:
+def _array(
+    data: Mapping[str, Any], name: str, shape: tuple[int, ...], flags: bool = False
+) -> np.ndarray:
     value: Any = data.get(name)
     try:
         array = np.array(value, np.float64)

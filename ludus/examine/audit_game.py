@@ -17,12 +17,22 @@ from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm
 from ludus.training.sources import is_foreign, values_at
 
-OF_KIND = {"goal": "event", "progress": "event", "shaping": "shaping", "potential": "shaping", "cost": "per_step"}
+OF_KIND = {
+    "goal": "event",
+    "progress": "event",
+    "shaping": "shaping",
+    "potential": "shaping",
+    "cost": "per_step",
+}
 
 
 def config_of(name: str) -> Config:
     """The config of a recipe, or of a game for which there is none."""
-    return Config(game=name, train=TrainConfig(total_agent_steps=10_000_000)) if _is_game(name) else load_recipe(name)
+    return (
+        Config(game=name, train=TrainConfig(total_agent_steps=10_000_000))
+        if _is_game(name)
+        else load_recipe(name)
+    )
 
 
 def audit_recipe(name: str) -> list[Finding]:
@@ -30,17 +40,22 @@ def audit_recipe(name: str) -> list[Finding]:
 
 
 def audit_config(config: Config) -> list[Finding]:
-    """The declared reward, with the game's preset and values applied; an undeclared one is tried out."""
+    """The declared reward, with the game's preset and values applied; an undeclared one is tried
+    out."""
     if is_foreign(config.game):
         return audit_foreign(config)
     game, preset = load_game(config.game)
-    settings = game.resolve(values_at(config, 1.0), preset)  # what a schedule ends with is what is learnt for good
+    settings = game.resolve(
+        values_at(config, 1.0), preset
+    )  # what a schedule ends with is what is learnt for good
     found: list[Finding] = []
     for role in game.roles:
         gamma = max(parse(settings_of(config, role.name).gamma, "gamma").values)
         reward = reward_of(game, settings, role.name, gamma)
         if reward is not None:
-            found += [dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)]
+            found += [
+                dataclasses.replace(f, evidence=f"{role.name}: {f.evidence}") for f in audit(reward)
+            ]
     return worst_first(found)
 
 
@@ -69,22 +84,45 @@ def reward_of(game: Game, settings: Settings, role: str, gamma: float) -> Reward
 
 
 def _is_paid(term: GameTerm, role: str) -> bool:
-    return term.roles is None or role in ((term.roles,) if isinstance(term.roles, str) else term.roles)
+    return term.roles is None or role in (
+        (term.roles,) if isinstance(term.roles, str) else term.roles
+    )
 
 
-def _term(name: str, term: GameTerm, weight: float, names: dict[str, float], steps: int) -> Term | None:
-    """The engine sums weight times what the rules write, which `least` and `most` bound over an episode."""
+def _term(
+    name: str, term: GameTerm, weight: float, names: dict[str, float], steps: int
+) -> Term | None:
+    """The engine sums weight times what the rules write, which `least` and `most` bound over an
+    episode."""
     most = evaluate(term.most, names) if term.most is not None else float(steps)
     least = evaluate(term.least, names)
     best, worst = max(weight * least, weight * most), min(weight * least, weight * most)
     if term.kind == "potential":
         return Term(name=name, kind="shaping", low=worst, high=best, potential_based=True)
-    if term.kind in ("goal", "progress") and best <= 0:  # what failing costs: avoiding it is the goal
+    if (
+        term.kind in ("goal", "progress") and best <= 0
+    ):  # what failing costs: avoiding it is the goal
         return Term(name=name, kind="terminal", low=worst, high=worst)
-    times = max(1, round(most / math.ceil(most / steps)))  # the rules may count several a step: both hiders seen
+    times = max(
+        1, round(most / math.ceil(most / steps))
+    )  # the rules may count several a step: both hiders seen
     if worst < 0 < best or term.kind == "cost":
-        return Term(name=name, kind="per_step", low=worst / times, high=best / times, max_times=times, goal=_is_goal(term))
-    return Term(name=name, kind=OF_KIND[term.kind], low=best / times, high=best / times, max_times=times, goal=_is_goal(term))
+        return Term(
+            name=name,
+            kind="per_step",
+            low=worst / times,
+            high=best / times,
+            max_times=times,
+            goal=_is_goal(term),
+        )
+    return Term(
+        name=name,
+        kind=OF_KIND[term.kind],
+        low=best / times,
+        high=best / times,
+        max_times=times,
+        goal=_is_goal(term),
+    )
 
 
 def _is_goal(term: GameTerm) -> bool:

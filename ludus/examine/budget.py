@@ -15,21 +15,28 @@ HOUR = 3600.0
 """A shorter run may well do with the checkpoint at its end."""
 
 
-def examine_budget(config: Config, *, small: Config, small_bytes: int, episode_length: float, max_steps: int | None) -> Budget:
+def examine_budget(
+    config: Config, *, small: Config, small_bytes: int, episode_length: float, max_steps: int | None
+) -> Budget:
     """`small`: a small version of the config that was tried out, with the bytes of its buffers."""
     rainbow = config.algorithm == "rainbow"
     learn: Any = config.rainbow if rainbow else config.learn
     rows = sum(role_rows(config).values())
     rollout = rows * learn.rollout
-    small_rollout = sum(role_rows(small).values()) * (small.rainbow if rainbow else small.learn).rollout
+    small_rollout = (
+        sum(role_rows(small).values()) * (small.rainbow if rainbow else small.learn).rollout
+    )
     total = config.train.total_agent_steps
     checkpoint = config.checkpoint
-    between = checkpoint.every_agent_steps / rollout if checkpoint.every_agent_steps is not None else None
+    between = (
+        checkpoint.every_agent_steps / rollout if checkpoint.every_agent_steps is not None else None
+    )
     return Budget(
         iterations=total / rollout if total is not None else None,
         updates=_updates(config, total, rollout) if total is not None else None,
         episodes_per_env=total / rows / max_steps if total is not None and max_steps else None,
-        buffer_bytes=small_bytes * (config.rainbow.replay / small.rainbow.replay if rainbow else rollout / small_rollout),
+        buffer_bytes=small_bytes
+        * (config.rainbow.replay / small.rainbow.replay if rainbow else rollout / small_rollout),
         free_bytes=free_memory(),
         threads=config.train.threads,
         cores=cores(),
@@ -48,7 +55,10 @@ def _updates(config: Config, total: int, rollout: int) -> float:
 
 
 def _epsilon(config: Config, total: int, episode_length: float) -> dict[float, float]:
-    return {s: epsilon_at(config.rainbow, int(s * total), int(s * total / max(1.0, episode_length))) for s in LOOKED_AT}
+    return {
+        s: epsilon_at(config.rainbow, int(s * total), int(s * total / max(1.0, episode_length)))
+        for s in LOOKED_AT
+    }
 
 
 def _checkpoints(config: Config, total: int | None) -> float | None:
@@ -57,8 +67,16 @@ def _checkpoints(config: Config, total: int | None) -> float | None:
     if c.every_seconds is None and c.every_agent_steps is None:
         return 0.0
     if c.every_seconds is not None:
-        return seconds / c.every_seconds if seconds is not None and c.every_agent_steps is None and seconds > HOUR else None
-    return total / c.every_agent_steps if total is not None and c.every_agent_steps is not None else None
+        return (
+            seconds / c.every_seconds
+            if seconds is not None and c.every_agent_steps is None and seconds > HOUR
+            else None
+        )
+    return (
+        total / c.every_agent_steps
+        if total is not None and c.every_agent_steps is not None
+        else None
+    )
 
 
 def free_memory() -> float | None:

@@ -1,4 +1,5 @@
-"""`ludus doctor check RECIPE`: the reward on paper, then everything that can be tried out before training."""
+"""`ludus doctor check RECIPE`: the reward on paper, then everything that can be tried out before
+training."""
 
 from __future__ import annotations
 
@@ -29,8 +30,11 @@ SECONDS = 20.0
 """In all, compilation aside: half for playing, a third for actions, the rest for an update."""
 
 
-def check_config(config: Config, *, seconds: float = SECONDS, overfit: float | None = None) -> list[Finding]:
-    """Everything the doctor can say about a recipe before its first step. `overfit`: seconds to train on one fixed seed."""
+def check_config(
+    config: Config, *, seconds: float = SECONDS, overfit: float | None = None
+) -> list[Finding]:
+    """Everything the doctor can say about a recipe before its first step. `overfit`: seconds to
+    train on one fixed seed."""
     found = audit_config(config)
     refused = _refused(config)
     if refused:
@@ -59,7 +63,11 @@ def _once(found: list[Finding]) -> list[Finding]:
 def _refused(config: Config) -> str:
     """Why `ludus train` would not start."""
     try:
-        prepare(dataclasses.replace(config, train=dataclasses.replace(config.train, threads=config.train.threads or 1)))
+        prepare(
+            dataclasses.replace(
+                config, train=dataclasses.replace(config.train, threads=config.train.threads or 1)
+            )
+        )
     except LudusError as error:
         return str(error)
     return ""
@@ -75,7 +83,13 @@ def _tried(config: Config, seconds: float) -> list[Finding]:
     little = small(config)
     flows, algorithm = examine_flow(little, config.seed)
     found += [f for one in flows for f in flow.judge(one)]
-    sums = examine_budget(config, small=little, small_bytes=algorithm.buffer_bytes(), episode_length=length, max_steps=longest)
+    sums = examine_budget(
+        config,
+        small=little,
+        small_bytes=algorithm.buffer_bytes(),
+        episode_length=length,
+        max_steps=longest,
+    )
     return found + budget.judge(sums)
 
 
@@ -86,10 +100,15 @@ def _play(config: Config, seconds: float) -> tuple[list[Finding], float, int]:
     found = received(batch)
     first_lengths = np.zeros(0)
     if config.train.stagger:
-        first_lengths = make_batch(config, ENVS, config.seed, stagger=True).numpy("first_length").astype(float)
+        first_lengths = (
+            make_batch(config, ENVS, config.seed, stagger=True).numpy("first_length").astype(float)
+        )
     seen, lengths, earned = Seen(), [], list[earnings.Earnings]()
     for seats in batch.layout.seats:
-        gamma, share = max(parse(settings_of(config, seats.role).gamma, "gamma").values), seconds / 2 / len(batch.layout.seats)
+        gamma, share = (
+            max(parse(settings_of(config, seats.role).gamma, "gamma").values),
+            seconds / 2 / len(batch.layout.seats),
+        )
         option = option_of(config, seats.role, "gamma")
         earned.append(play_all(batch, seats.role, gamma, share, seen, first_lengths, option))
         lengths += [p.lengths for p in earned[-1].plays if p.player == "random"]
@@ -107,8 +126,12 @@ def received(batch: Batch) -> list[Finding]:
     except LudusError as error:
         return [
             Finding(
-                check="game_not_as_asked", severity="critical", cause="the simulator plays another game than was asked for",
-                evidence=str(error), fix="see where values are overwritten on their way into the simulator", confidence=0.99,
+                check="game_not_as_asked",
+                severity="critical",
+                cause="the simulator plays another game than was asked for",
+                evidence=str(error),
+                fix="see where values are overwritten on their way into the simulator",
+                confidence=0.99,
             )
-        ]  # fmt: skip
+        ]
     return []

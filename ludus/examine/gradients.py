@@ -1,4 +1,5 @@
-"""One update of a small version of the recipe on real data: which parameters get a gradient, which inputs reach the output."""
+"""One update of a small version of the recipe on real data: which parameters get a gradient, which
+inputs reach the output."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ FEW_ENVS = 4
 """Where the network is large: a transformer made for a GPU takes minutes on a processor."""
 ENOUGH_SECONDS = 5.0
 MANY = 3
-"""Observation entries with the same first word, at least: they are a block of their own; the rest is the agent's own state."""
+"""Observation entries with the same first word, at least: they are a block of their own; the rest
+is the agent's own state."""
 
 
 def small(config: Config) -> Config:
@@ -30,7 +32,9 @@ def small(config: Config) -> Config:
     large = config.policy.strategy.size == "full"
     config.envs, config.device = FEW_ENVS if large else ENVS, "cpu"
     bptt = config.learn.bptt or 1
-    config.learn.rollout = bptt if large else max(bptt, min(config.learn.rollout, STEPS) // bptt * bptt)
+    config.learn.rollout = (
+        bptt if large else max(bptt, min(config.learn.rollout, STEPS) // bptt * bptt)
+    )
     config.learn.epochs = config.learn.minibatches = config.learn.accumulate = 1
     config.learn.roles = {
         role: {k: v for k, v in values.items() if k not in ("epochs", "minibatches", "accumulate")}
@@ -73,7 +77,9 @@ def _inputs(algorithm: Algorithm, role: str, layout: Any, config: Config) -> dic
     order = torch.roll(torch.arange(observation.shape[1]), 1 + observation.shape[1] // 2)
     changed: dict[str, tuple[Any, ...]] = {}
     for block, entries in blocks(layout.observation).items():
-        quiet = bool(config.policy.quiet_inputs) and layout.observation[entries[0]].startswith(config.policy.quiet_inputs)
+        quiet = bool(config.policy.quiet_inputs) and layout.observation[entries[0]].startswith(
+            config.policy.quiet_inputs
+        )
         exchanged = observation.clone()
         exchanged[..., entries] = observation[:, order][..., entries]
         if not quiet and not torch.equal(exchanged, observation):
@@ -92,16 +98,22 @@ def _inputs(algorithm: Algorithm, role: str, layout: Any, config: Config) -> dic
 
 
 def _change(before: Any, after: Any) -> float:
-    """Of what is said, or at least of what it is said from: the best of several actions may well stay the best."""
+    """Of what is said, or at least of what it is said from: the best of several actions may well
+    stay the best."""
     return max(
-        Diagnostics.distance(before.distribution, after.distribution), float((before.features - after.features).abs().mean())
+        Diagnostics.distance(before.distribution, after.distribution),
+        float((before.features - after.features).abs().mean()),
     )
 
 
 def blocks(names: list[str]) -> dict[str, list[int]]:
-    """Entries by the first word of their name, where there are several; the rest are the agent's own state."""
+    """Entries by the first word of their name, where there are several; the rest are the agent's
+    own state."""
     words: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         words.setdefault((re.match(r"[a-zA-Z]+", name) or [name])[0], []).append(i)
     own = [i for entries in words.values() if len(entries) < MANY for i in entries]
-    return {**({"own state": sorted(own)} if own else {}), **{w: e for w, e in words.items() if len(e) >= MANY}}
+    return {
+        **({"own state": sorted(own)} if own else {}),
+        **{w: e for w, e in words.items() if len(e) >= MANY},
+    }

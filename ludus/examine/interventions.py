@@ -1,8 +1,9 @@
-"""Takes something away from a trained policy and sees what it does without: memory, messages, its picture of the opponent.
+"""Takes something away from a trained policy and sees what it does without: memory, messages, its
+picture of the opponent.
 
-The evidence is one line of examined.jsonl in the run's folder, under intervention/ROLE/KIND: how much of the output changes on
-the same inputs, and what the role earns, with an interval, beside what it earns untouched ('none'). The doctor's checks of
-memory read it.
+The evidence is one line of examined.jsonl in the run's folder, under intervention/ROLE/KIND: how
+much of the output changes on the same inputs, and what the role earns, with an interval, beside
+what it earns untouched ('none'). The doctor's checks of memory read it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from ludus.training.sources import is_foreign, make_batch
 FILE = "examined.jsonl"
 EPISODES = 64
 LOOKS_EVERY = 7
-"""Steps between comparisons of outputs, which cost another forward pass. A prime: short episodes must not hide a step from it."""
+"""Steps between comparisons of outputs, which cost another forward pass. A prime: short episodes
+must not hide a step from it."""
 
 
 class Intervened:
@@ -43,7 +45,9 @@ class Intervened:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.policy, name)
 
-    def __call__(self, observation: Any, state: Any, starts: Any, mask: Any = None, seen: Any = None) -> Any:
+    def __call__(
+        self, observation: Any, state: Any, starts: Any, mask: Any = None, seen: Any = None
+    ) -> Any:
         order = torch.roll(torch.arange(observation.shape[1]), 1 + observation.shape[1] // 2)
         changed = self._without(observation, state, seen or {}, order)
         output = self.policy(changed[0], changed[1], starts, mask, changed[2])
@@ -51,11 +55,17 @@ class Intervened:
         if self._calls % LOOKS_EVERY == 2:  # not the first step, when there is no memory yet
             usual = self.policy(observation, state, starts, mask, seen)
             self.changes.append(Diagnostics.distance(usual.distribution, output.distribution))
-        if self.kind == "memory_reset":  # the memory it would have had goes on, so that outputs are compared on it
-            output = output._replace(state=self.policy(observation, state, starts, mask, seen).state)
+        if (
+            self.kind == "memory_reset"
+        ):  # the memory it would have had goes on, so that outputs are compared on it
+            output = output._replace(
+                state=self.policy(observation, state, starts, mask, seen).state
+            )
         return output
 
-    def _without(self, observation: Any, state: Any, seen: Mapping[str, Any], order: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+    def _without(
+        self, observation: Any, state: Any, seen: Mapping[str, Any], order: Any
+    ) -> tuple[Any, Any, Mapping[str, Any]]:
         if self.kind == "memory_reset":
             return observation, torch.zeros_like(state), seen
         if self.kind == "messages_silenced":
@@ -64,8 +74,14 @@ class Intervened:
             return quiet, state, seen
         if self.kind == "strategy_shuffled":
             return observation, state, {**seen, HISTORY: seen[HISTORY][:, order]}
-        if self.kind == "observation_shuffled":  # the yardstick for the others: everything it sees is another's
-            return observation[:, order], state, {name: part[:, order] for name, part in seen.items()}
+        if (
+            self.kind == "observation_shuffled"
+        ):  # the yardstick for the others: everything it sees is another's
+            return (
+                observation[:, order],
+                state,
+                {name: part[:, order] for name, part in seen.items()},
+            )
         return observation, state, seen
 
 
@@ -77,22 +93,31 @@ def kinds(policy: Any, messages: list[int]) -> list[str]:
 
 
 def messages_of(layout: Mapping[str, Any], config: Config) -> list[int]:
-    """The observation entries that are messages: "message" is in their name. None in a game where nothing can be said; an env
-    from elsewhere does not tell what its actions mean."""
-    said = is_foreign(config.game) or any("message" in name for kind in layout["action"].values() for name in kind)
+    """The observation entries that are messages: "message" is in their name. None in a game where
+    nothing can be said; an env from elsewhere does not tell what its actions mean."""
+    said = is_foreign(config.game) or any(
+        "message" in name for kind in layout["action"].values() for name in kind
+    )
     return [i for i, name in enumerate(layout["observation"]) if "message" in name] if said else []
 
 
-def silenced(policies: Mapping[str, Any], layout: Mapping[str, Any], config: Config) -> dict[str, Any]:
+def silenced(
+    policies: Mapping[str, Any], layout: Mapping[str, Any], config: Config
+) -> dict[str, Any]:
     """The policies, deaf to all messages."""
     messages = messages_of(layout, config)
     if not messages:
-        raise LudusError(f"agents of {config.game} send no messages that could be silenced: leave --silence out")
-    return {role: Intervened(policy, "messages_silenced", messages) for role, policy in policies.items()}
+        raise LudusError(
+            f"agents of {config.game} send no messages that could be silenced: leave --silence out"
+        )
+    return {
+        role: Intervened(policy, "messages_silenced", messages) for role, policy in policies.items()
+    }
 
 
 def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
-    """Writes a line of evidence and returns it; refuses a run whose policies have nothing that could be taken away."""
+    """Writes a line of evidence and returns it; refuses a run whose policies have nothing that
+    could be taken away."""
     set_threads(1)
     folder, _ = split_reference(reference)
     run = Run(folder)
@@ -103,7 +128,8 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
     wanted = {role: kinds(policy, messages) for role, policy in policies.items()}
     if not any(wanted.values()):
         raise LudusError(
-            f"{folder} has no memory, no messages and no strategy vector: there is nothing to take away from it (leave --examine out)"
+            f"{folder} has no memory, no messages and no strategy vector: there is nothing to take "
+            "away from it (leave --examine out)"
         )
     first = make_batch(config, 1, 0)
     against = opponent(first)
@@ -117,7 +143,9 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             playing: dict[str, Any] = {**policies, role: touched}
             values = measure(make, playing, against, episodes, config.eval.seed + 1)
             told = intervals(values, first.game.goal_metrics)
-            line |= _told(role, kind, touched, told, main_goal(first, role), alone=len(policies) == 1)
+            line |= _told(
+                role, kind, touched, told, main_goal(first, role), alone=len(policies) == 1
+            )
     for role, predictor in predictors(reference, first.layout.observation).items():
         keys = foretold(make, policies[role], predictor, bots_of(first), config.eval.seed + 1)
         line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
@@ -129,7 +157,9 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
 def opponent(batch: Any) -> str:
     """A fixed one: the first bot that is more than random or still; else itself, alone."""
     single = len(batch.layout.seats) == 1 and batch.layout.seats[0].teams == 1
-    bots = [n for table in batch.controllers.values() for n in table if n not in ("random", "still")]
+    bots = [
+        n for table in batch.controllers.values() for n in table if n not in ("random", "still")
+    ]
     return "self" if single else f"bot:{bots[0]}" if bots else "bot:random"
 
 
@@ -143,11 +173,19 @@ def main_goal(batch: Any, role: str) -> str | None:
 
 
 def _told(
-    role: str, kind: str, touched: Intervened, values: Mapping[str, Mapping[str, float]], goal: str | None, alone: bool
+    role: str,
+    kind: str,
+    touched: Intervened,
+    values: Mapping[str, Mapping[str, float]],
+    goal: str | None,
+    alone: bool,
 ) -> dict[str, float]:
     prefix = f"intervention/{role}/{kind}"
     out = {f"{prefix}/change": float(np.mean(touched.changes))} if touched.changes else {}
-    names = {"return": ["return"] if alone else [f"{role}/return"], "goal": [goal, f"{role}/{goal}"] if goal else []}
+    names = {
+        "return": ["return"] if alone else [f"{role}/return"],
+        "goal": [goal, f"{role}/{goal}"] if goal else [],
+    }
     for told, candidates in names.items():
         found = next((values[n] for n in candidates if n in values), None)
         if found is not None:

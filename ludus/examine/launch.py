@@ -1,7 +1,7 @@
 """Runs the trials of a bisection: each in a process and a folder of its own, some at the same time.
 
-`python -m ludus.examine.launch FOLDER` is one trial: it trains what FOLDER/trial.json says (or goes on where it stopped) and
-writes FOLDER/result.json.
+`python -m ludus.examine.launch FOLDER` is one trial: it trains what FOLDER/trial.json says (or goes
+on where it stopped) and writes FOLDER/result.json.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ POLL_SECONDS = 0.1
 
 
 class Launcher:
-    """`good` and `bad` are settings by dotted name; a trial has those of the good run but for its subset."""
+    """`good` and `bad` are settings by dotted name; a trial has those of the good run but for its
+    subset."""
 
     def __init__(
-        self, good: Mapping[str, Any], bad: Mapping[str, Any], jobs: int, told: Callable[[Trial, Path], None] = lambda t, f: None
+        self,
+        good: Mapping[str, Any],
+        bad: Mapping[str, Any],
+        jobs: int,
+        told: Callable[[Trial, Path], None] = lambda t, f: None,
     ) -> None:
         self.good, self.bad, self.jobs, self.told = good, bad, jobs, told
 
@@ -54,9 +59,14 @@ class Launcher:
                     trial, folder = running.pop(process)
                     if not (folder / "result.json").exists():
                         why = (folder / "errors.txt").read_text().strip()[-300:]
-                        raise LudusError(f"a trial of the bisection ended without a result ({folder}): {why or 'killed'}")
+                        raise LudusError(
+                            f"a trial of the bisection ended without a result ({folder}): "
+                            f"{why or 'killed'}"
+                        )
                     self.told(trial, folder)
-        finally:  # interrupted: trials stop after their iteration, with a checkpoint, and are resumed another time
+        finally:
+            # interrupted: trials stop after their iteration, with a checkpoint, and are resumed
+            # another time
             for process in running:
                 process.terminate()
             for process in running:
@@ -66,18 +76,23 @@ class Launcher:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "trial.json").exists():
             (folder / "trial.json").write_text(
-                json.dumps({"subset": sorted(trial.subset), "values": self.settings(trial)}, indent=1)
+                json.dumps(
+                    {"subset": sorted(trial.subset), "values": self.settings(trial)}, indent=1
+                )
             )
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         with open(folder / "errors.txt", "w") as errors:
             return subprocess.Popen(
-                [sys.executable, "-m", "ludus.examine.launch", str(folder)], stdout=subprocess.DEVNULL, stderr=errors, env=env
+                [sys.executable, "-m", "ludus.examine.launch", str(folder)],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=env,
             )
 
 
 def run_trial(folder: Path) -> None:
-    """A bisection that was killed may have left this very trial running, and two may share a folder: then one process trains,
-    and the other waits for its result."""
+    """A bisection that was killed may have left this very trial running, and two may share a
+    folder: then one process trains, and the other waits for its result."""
     import fcntl
 
     with open(folder / "lock", "w") as lock:
@@ -102,7 +117,9 @@ def _train(folder: Path) -> None:
             config = unflatten(json.loads((folder / "trial.json").read_text())["values"])
             api.start(config, {}, run, quiet=True)
     except LudusError as error:
-        possible = (run / "metrics.jsonl").exists()  # refused before the first step: these settings do not go together
+        possible = (
+            run / "metrics.jsonl"
+        ).exists()  # refused before the first step: these settings do not go together
         stopped = str(error) if possible else ""
         if "has spent its budget" in stopped:
             stopped = ""
@@ -112,9 +129,11 @@ def _train(folder: Path) -> None:
         return  # asked to stop: goes on another time
     clock = log.get("progress/seconds") if log is not None else None
     result = {
-        "levels": levels(log) if log is not None else {}, "agent_steps": log.steps if log is not None else 0,
-        "seconds": float(clock.values[-1]) if clock is not None else 0.0, "stopped": stopped,
-    }  # fmt: skip
+        "levels": levels(log) if log is not None else {},
+        "agent_steps": log.steps if log is not None else 0,
+        "seconds": float(clock.values[-1]) if clock is not None else 0.0,
+        "stopped": stopped,
+    }
     write_result(folder, result)
     for name in BULKY:
         shutil.rmtree(run / name, ignore_errors=True)

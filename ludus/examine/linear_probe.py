@@ -1,7 +1,8 @@
-"""A linear probe: how well a linear map of vectors names their class. Fitted on some matches, measured on others.
+"""A linear probe: how well a linear map of vectors names their class. Fitted on some matches,
+measured on others.
 
-Axes: vectors [windows, size]; labels [windows]; matches [windows] says which match a window is from. Every match counts
-alike, however many windows it has.
+Axes: vectors [windows, size]; labels [windows]; matches [windows] says which match a window is
+from. Every match counts alike, however many windows it has.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def fit(vectors: np.ndarray, labels: np.ndarray, matches: np.ndarray, classes: i
 
     def closure() -> Any:
         search.zero_grad()
-        loss = (torch.nn.functional.cross_entropy(x @ weight + bias, y, reduction="none") * share).sum()
+        loss = (
+            torch.nn.functional.cross_entropy(x @ weight + bias, y, reduction="none") * share
+        ).sum()
         loss = loss + SHRINK * weight.square().sum()
         loss.backward()
         return loss
@@ -55,8 +58,11 @@ def fit(vectors: np.ndarray, labels: np.ndarray, matches: np.ndarray, classes: i
     return Probe(mean, std, weight.detach().numpy(), bias.detach().numpy())
 
 
-def accuracy(probe: Probe, vectors: np.ndarray, labels: np.ndarray, matches: np.ndarray) -> dict[str, Any]:
-    """From one window, and from all windows of a match that has at least three; with intervals over matches. `confusion`:
+def accuracy(
+    probe: Probe, vectors: np.ndarray, labels: np.ndarray, matches: np.ndarray
+) -> dict[str, Any]:
+    """From one window, and from all windows of a match that has at least three; with intervals over
+    matches. `confusion`:
     shares of the windows of a class (rows) that were named each class."""
     told = probe.log_probabilities(vectors)
     named, classes = told.argmax(1), told.shape[1]
@@ -70,7 +76,13 @@ def accuracy(probe: Probe, vectors: np.ndarray, labels: np.ndarray, matches: np.
     np.add.at(counts, (labels, named), 1)
     confusion = counts / np.maximum(1, counts.sum(1, keepdims=True))
     return {
-        "one_window": {**interval(np.array(single), share=True), "windows": len(labels), "matches": len(single)},
-        "several_windows": {**interval(np.array(several), share=True), "matches": len(several)} if several else None,
+        "one_window": {
+            **interval(np.array(single), share=True),
+            "windows": len(labels),
+            "matches": len(single),
+        },
+        "several_windows": {**interval(np.array(several), share=True), "matches": len(several)}
+        if several
+        else None,
         "confusion": confusion.round(4).tolist(),
     }

@@ -1,7 +1,9 @@
-"""Does a policy that was trained to foretell its opponent's keys (learn.next_keys) do so in matches it has not seen?
+"""Does a policy that was trained to foretell its opponent's keys (learn.next_keys) do so in matches
+it has not seen?
 
-Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each key is pressed on the whole,
-and the loss with the strategy vector of a match against another opponent.
+Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each
+key is pressed on the whole, and the loss with the strategy vector of a match against another
+opponent.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ STEPS = 300
 
 
 def predictors(reference: str, observation: Sequence[str]) -> dict[str, KeyPredictor]:
-    """Role → what tells keys from the strategy vector and an observation; empty where the run learned without, with other
-    observations than these, or before they were read."""
+    """Role → what tells keys from the strategy vector and an observation; empty where the run
+    learned without, with other observations than these, or before they were read."""
     folder, mark = split_reference(reference)
     run = Run(folder)
     step = checkpoint.find(run, mark)
@@ -43,7 +45,9 @@ def predictors(reference: str, observation: Sequence[str]) -> dict[str, KeyPredi
 
 
 def _predictor(weights: dict[str, Tensor]) -> KeyPredictor:
-    first, *_, last = (tensor for name, tensor in sorted(weights.items()) if name.endswith("weight"))
+    first, *_, last = (
+        tensor for name, tensor in sorted(weights.items()) if name.endswith("weight")
+    )
     out = KeyPredictor(first.shape[1], last.shape[0])
     out.load_state_dict(weights)
     return out
@@ -51,14 +55,22 @@ def _predictor(weights: dict[str, Tensor]) -> KeyPredictor:
 
 @torch.no_grad()
 def foretold(
-    make: Any, policy: Policy, predictor: KeyPredictor, opponents: Sequence[str], seed: int, steps: int = STEPS
+    make: Any,
+    policy: Policy,
+    predictor: KeyPredictor,
+    opponents: Sequence[str],
+    seed: int,
+    steps: int = STEPS,
 ) -> Mapping[str, float]:
-    """Nats per key, mean over all steps in which both sides acted. `make(num_envs)` gives a batch on held-out seeds."""
+    """Nats per key, mean over all steps in which both sides acted. `make(num_envs)` gives a batch
+    on held-out seeds."""
     batch = make(MATCHES * len(opponents))
     opponent = np.tile(np.repeat(np.arange(len(opponents)), MATCHES // 2), 2)
     players, halves = seat(batch, policy, opponents, opponent)
     first = batch.layout.seats[0].start
-    others = [another_opponent(opponent[half], seed) for half in halves] if len(opponents) > 1 else None
+    others = (
+        [another_opponent(opponent[half], seed) for half in halves] if len(opponents) > 1 else None
+    )
     guesses: list[Tensor] = []
     strange: list[Tensor] = []
     pressed: list[Tensor] = []
@@ -69,7 +81,10 @@ def foretold(
         batch.step()
         for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):
             then = policy.prepared(observed[half, first + team])[:, : policy.entries]
-            counts = batch.tensor("valid")[half, first + team] & batch.tensor("was_alive")[half, first + 1 - team]
+            counts = (
+                batch.tensor("valid")[half, first + team]
+                & batch.tensor("was_alive")[half, first + 1 - team]
+            )
             guesses.append(predictor(vector, then)[counts])
             pressed.append(batch.tensor("binary")[half, first + 1 - team][counts].float())
             if others is not None:
@@ -91,7 +106,8 @@ def guess_loss(pressed: Tensor) -> float:
 
 
 def bots_of(batch: Any) -> list[str]:
-    """Opponents worth foretelling: a bot that stands still or rolls dice has nothing to foretell."""
+    """Opponents worth foretelling: a bot that stands still or rolls dice has nothing to
+    foretell."""
     names = dict.fromkeys(n for table in batch.controllers.values() for n in table)
     dull = ("random", "still", "constant", SWITCHER)
     return [n for n in names if n not in dull] or [n for n in names if n != "still"]

@@ -1,4 +1,5 @@
-"""Trains each role for a short while on one episode that never changes, its opponents standing still."""
+"""Trains each role for a short while on one episode that never changes, its opponents standing
+still."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ QUICK_EXPLORATION = 20_000
 
 def examine_overfit(config: Config, seconds: float) -> list[Overfit]:
     if is_foreign(config.game):
-        raise LudusError(f"--overfit needs to set an episode's seed, which {config.game} does not let us: leave it out")
+        raise LudusError(
+            f"--overfit needs to set an episode's seed, which {config.game} does not let us: leave "
+            "it out"
+        )
     config = _quick(config)
     roles = [s.role for s in make_batch(config, 1, config.seed).layout.seats]
     return [_learn_by_heart(config, role, seconds / len(roles)) for role in roles]
@@ -78,7 +82,13 @@ def _learn_by_heart(config: Config, role: str, seconds: float) -> Overfit:
     while (gone := time.perf_counter() - begin) < seconds:
         algorithm.collect(lambda phase: nullcontext())
         algorithm.learn(gone / seconds)
-    return Overfit(role=role, before=before, after=_whole_episodes(repeated, algorithm), best_bot=best, seconds=seconds)
+    return Overfit(
+        role=role,
+        before=before,
+        after=_whole_episodes(repeated, algorithm),
+        best_bot=best,
+        seconds=seconds,
+    )
 
 
 def _whole_episodes(repeated: Repeated, algorithm: Algorithm) -> np.ndarray:

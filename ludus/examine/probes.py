@@ -1,16 +1,18 @@
-"""Tiny envs whose answers are known: each isolates one part of a learning algorithm. Registered with Gymnasium on import.
+"""Tiny envs whose answers are known: each isolates one part of a learning algorithm. Registered
+with Gymnasium on import.
 
-| env                 | what must work                              | what is learned                        |
-| ------------------- | ------------------------------------------- | -------------------------------------- |
-| ProbeConstant       | value loss, discount, truncation            | V = 1 / (1 − γ)                        |
-| ProbeObservation    | observations reach the value                | V(o) = o                               |
-| ProbeDelay          | credit over two steps                       | V(first) = γ, V(second) = 1            |
-| ProbeAction         | the policy gradient's sign                  | always action 1                        |
-| ProbeMatch          | policy and observation together             | action = observation                   |
-| ProbeContinuous     | squashed continuous actions                 | always 0.5                             |
-| ProbeMemory         | memory, and its reset at episode starts     | recall the first observation           |
-| CartPoleBlind       | memory (velocities are hidden)              | balance                                |
-| CartPoleShort       | truncation at 50 steps bootstraps           | balance for longer than 50             |
+| env                 | what must work                              | what is learned
+| | ------------------- | ------------------------------------------- |
+-------------------------------------- | | ProbeConstant       | value loss, discount, truncation
+| V = 1 / (1 − γ)                        | | ProbeObservation    | observations reach the value
+| V(o) = o                               | | ProbeDelay          | credit over two steps
+| V(first) = γ, V(second) = 1            | | ProbeAction         | the policy gradient's sign
+| always action 1                        | | ProbeMatch          | policy and observation together
+| action = observation                   | | ProbeContinuous     | squashed continuous actions
+| always 0.5                             | | ProbeMemory         | memory, and its reset at episode
+starts     | recall the first observation           | | CartPoleBlind       | memory (velocities are
+hidden)              | balance                                | | CartPoleShort       | truncation
+at 50 steps bootstraps           | balance for longer than 50             |
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class Probe(gymnasium.Env):
     action_space: spaces.Space = spaces.Discrete(2)
     steps = 1
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         self.time = 0
         self.signal = float(self.np_random.choice([-1.0, 1.0]))
@@ -123,7 +127,17 @@ class CartPoleBlind(gymnasium.ObservationWrapper):
         return observation[[0, 2]]
 
 
-for _name in ("ProbeConstant", "ProbeObservation", "ProbeDelay", "ProbeAction", "ProbeMatch", "ProbeContinuous", "ProbeMemory"):
+for _name in (
+    "ProbeConstant",
+    "ProbeObservation",
+    "ProbeDelay",
+    "ProbeAction",
+    "ProbeMatch",
+    "ProbeContinuous",
+    "ProbeMemory",
+):
     gymnasium.register(f"{_name}-v0", f"{__name__}:{_name}")
 gymnasium.register("CartPoleBlind-v0", f"{__name__}:CartPoleBlind", max_episode_steps=500)
-gymnasium.register("CartPoleShort-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=50)
+gymnasium.register(
+    "CartPoleShort-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=50
+)

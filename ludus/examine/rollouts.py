@@ -1,4 +1,5 @@
-"""Plays a game with random play, standing still and every bot, and notes what is earned, when, and what is seen."""
+"""Plays a game with random play, standing still and every bot, and notes what is earned, when, and
+what is seen."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ KEPT_AT = (0.03, 0.2, 0.5)
 
 @dataclass
 class Seen:
-    """Extremes of every observation entry, by role, over all that was played; and states from the middle of games."""
+    """Extremes of every observation entry, by role, over all that was played; and states from the
+    middle of games."""
 
     low: dict[str, np.ndarray] = field(default_factory=dict)
     high: dict[str, np.ndarray] = field(default_factory=dict)
@@ -38,19 +40,36 @@ class Seen:
 
 
 def play_all(
-    batch: Any, role: str, gamma: float, seconds: float, seen: Seen, first_lengths: np.ndarray, gamma_option: str = "learn.gamma"
+    batch: Any,
+    role: str,
+    gamma: float,
+    seconds: float,
+    seen: Seen,
+    first_lengths: np.ndarray,
+    gamma_option: str = "learn.gamma",
 ) -> Earnings:
     """Every player in the seats of `role`; the other roles, or the other team, act at random."""
     game, weights = batch.game, batch.settings.weights
     paid = {n: t for n, t in game.rewards.items() if weights[n] != 0 and _is_for(t.roles, role)}
     goal = [n for n, t in paid.items() if t.kind == "goal" and weights[n] > 0]
-    other = [n for n, t in paid.items() if t.kind in ("progress", "shaping", "potential") and weights[n] > 0]
+    other = [
+        n
+        for n, t in paid.items()
+        if t.kind in ("progress", "shaping", "potential") and weights[n] > 0
+    ]
     bots = [n for n in batch.controllers[role] if n not in ("random", "still")]
     players = ["random", "still", *bots]
-    # bots against bots for their situations too: weapons matter where those who can fight meet each other
-    planned = [*((player, False) for player in players), *((bot, True) for bot in bots[:1]), ("random", True)]
+    # bots against bots for their situations too: weapons matter where those who can fight meet each
+    # other
+    planned = [
+        *((player, False) for player in players),
+        *((bot, True) for bot in bots[:1]),
+        ("random", True),
+    ]
     begin, made = time.process_time(), list[Play]()
-    for i, (player, pressed) in enumerate(planned):  # what one leaves of its time is for those after it
+    for i, (player, pressed) in enumerate(
+        planned
+    ):  # what one leaves of its time is for those after it
         left = seconds - (time.process_time() - begin)
         made.append(_play(batch, role, player, goal, left / (len(planned) - i), seen, pressed))
     plays, contested = made[: len(players)], made[len(players) : -1]
@@ -65,7 +84,9 @@ def play_all(
         other_terms=tuple(other),
         max_steps=int(batch.settings.params["max_steps"]),
         gamma=gamma,
-        lower_is_better=frozenset(n for n, g in game.goal_metrics.items() if not g.higher_is_better),
+        lower_is_better=frozenset(
+            n for n, g in game.goal_metrics.items() if not g.higher_is_better
+        ),
         first_lengths=first_lengths,
     )
 
@@ -74,8 +95,17 @@ def _is_for(roles: Any, role: str) -> bool:
     return roles is None or role in ((roles,) if isinstance(roles, str) else roles)
 
 
-def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, seen: Seen, pressed: bool = False) -> Play:
-    """One episode of every env, as far as the time goes: processor time, so that what is found does not depend on other programs."""
+def _play(
+    batch: Any,
+    role: str,
+    player: str,
+    goal: list[str],
+    seconds: float,
+    seen: Seen,
+    pressed: bool = False,
+) -> Play:
+    """One episode of every env, as far as the time goes: processor time, so that what is found does
+    not depend on other programs."""
     layout, weights = batch.layout, batch.settings.weights
     mine = _seat(batch, role, player, pressed)
     batch.reset()
@@ -83,10 +113,16 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
     first, last = np.full(batch.num_envs, np.inf), np.full(batch.num_envs, -np.inf)
     at = [layout.terms.index(n) for n in goal]
     each = np.array([weights[n] for n in layout.terms])
-    takes = np.array([batch.game.rewards[n].kind == "goal" and weights[n] < 0 for n in layout.terms])
+    takes = np.array(
+        [batch.game.rewards[n].kind == "goal" and weights[n] < 0 for n in layout.terms]
+    )
     punished: list[np.ndarray] = []
     earliest: dict[str, int] = {}
-    totals, returns, lengths = np.zeros((batch.num_envs, len(layout.terms))), np.zeros(batch.num_envs), np.zeros(batch.num_envs)
+    totals, returns, lengths = (
+        np.zeros((batch.num_envs, len(layout.terms))),
+        np.zeros(batch.num_envs),
+        np.zeros(batch.num_envs),
+    )
     goals = np.zeros((batch.num_envs, len(layout.goals)))
     keep_at = [int(batch.settings.params["max_steps"] * share) for share in KEPT_AT]
     begin, step = time.process_time(), 0
@@ -121,18 +157,27 @@ def _play(batch: Any, role: str, player: str, goal: list[str], seconds: float, s
         player=player if player in ("random", "still") else f"bot:{player}",
         returns=returns[done],
         goals={n: goals[done, layout.goals.index(n)] for n in about},
-        terms={n: float(totals[done, i].mean() * weights[n]) for i, n in enumerate(layout.terms) if done.any() and weights[n]},
+        terms={
+            n: float(totals[done, i].mean() * weights[n])
+            for i, n in enumerate(layout.terms)
+            if done.any() and weights[n]
+        },
         earliest={n: s for n, s in earliest.items() if weights[n]},
         first_goal=first[done & np.isfinite(first)],
         last_goal=last[done & np.isfinite(last)],
         lengths=lengths[done],
         whole=bool(done.all()),
-        punished={n: values for n, values in zip(layout.terms, np.concatenate([none, *punished]).T, strict=True) if weights[n]},
+        punished={
+            n: values
+            for n, values in zip(layout.terms, np.concatenate([none, *punished]).T, strict=True)
+            if weights[n]
+        },
     )
 
 
 def _seat(batch: Any, role: str, player: str, pressed: bool) -> slice:
-    """Hands out the seats; returns those of the player. The others act at random, or `pressed` as the first bot of theirs."""
+    """Hands out the seats; returns those of the player. The others act at random, or `pressed` as
+    the first bot of theirs."""
     for seats in batch.layout.seats:
         bots = [n for n in batch.controllers[seats.role] if n not in ("random", "still")]
         batch.set_controller(seats.role, bots[0] if pressed and bots else "random")

@@ -1,4 +1,5 @@
-"""Tries every action entry both ways from the same situations, and plays a stretch twice from the same state."""
+"""Tries every action entry both ways from the same situations, and plays a stretch twice from the
+same state."""
 
 from __future__ import annotations
 
@@ -34,7 +35,14 @@ def changes(layout: Any) -> Iterator[Change]:
     for i, name in enumerate(layout.continuous):
         yield Change(name, "continuous", i, -1.0, 1.0)
     for i, name in enumerate(layout.binary):
-        yield Change(name, "binary", i, 0, 1, layout.binary_mask_at[i] if layout.binary_mask_at[i] >= 0 else None)
+        yield Change(
+            name,
+            "binary",
+            i,
+            0,
+            1,
+            layout.binary_mask_at[i] if layout.binary_mask_at[i] >= 0 else None,
+        )
     for i, (name, options) in enumerate(layout.choices.items()):
         for k, option in enumerate(options[1:], start=1):
             at = layout.choice_mask_at[i]
@@ -45,17 +53,26 @@ def examine_spaces(batch: Any, seen: Seen, normalised: bool, seconds: float) -> 
     differs = first_difference(batch, seen.states[0]) if seen.states else ""
     out = []
     for seats in batch.layout.seats:
-        dead, never, situations = dead_actions(batch, seats, seen.states, seconds / len(batch.layout.seats))
+        dead, never, situations = dead_actions(
+            batch, seats, seen.states, seconds / len(batch.layout.seats)
+        )
         role, names = seats.role, batch.layout.observation
         mine = set(batch.layout.observation_of(role))
         kept = [i for i, n in enumerate(names) if n in mine]
         out.append(
             Spaces(
-                role=role, entries=tuple(names[i] for i in kept), low=seen.low[role][kept], high=seen.high[role][kept],
-                not_finite=tuple(names[i] for i in kept if not seen.finite[role][i]), normalised=normalised,
-                dead_actions=tuple(dead), never_allowed=tuple(never), situations=situations, differs=differs,
+                role=role,
+                entries=tuple(names[i] for i in kept),
+                low=seen.low[role][kept],
+                high=seen.high[role][kept],
+                not_finite=tuple(names[i] for i in kept if not seen.finite[role][i]),
+                normalised=normalised,
+                dead_actions=tuple(dead),
+                never_allowed=tuple(never),
+                situations=situations,
+                differs=differs,
             )
-        )  # fmt: skip
+        )
     return out
 
 
@@ -70,8 +87,11 @@ def first_difference(batch: Any, state: dict[str, np.ndarray]) -> str:
     return next((n for n in ends[0] if ends[0][n].tobytes() != ends[1][n].tobytes()), "")
 
 
-def dead_actions(batch: Any, seats: Any, states: list[dict[str, np.ndarray]], seconds: float) -> tuple[list[str], list[str], int]:
-    """Entries without any effect, options that were never allowed, and how many situations were looked at."""
+def dead_actions(
+    batch: Any, seats: Any, states: list[dict[str, np.ndarray]], seconds: float
+) -> tuple[list[str], list[str], int]:
+    """Entries without any effect, options that were never allowed, and how many situations were
+    looked at."""
     watched = [n for n, f in batch.game.state.items() if not f.shared and not n.startswith("seen_")]
     begin, left, allowed_once = time.perf_counter(), list(changes(batch.layout)), set()
     looked = 0
@@ -93,17 +113,34 @@ def dead_actions(batch: Any, seats: Any, states: list[dict[str, np.ndarray]], se
 
 def _allowed(batch: Any, state: dict[str, np.ndarray], seats: Any, change: Change) -> np.ndarray:
     """[envs, agents of the role] that may choose and whose choice counts."""
-    alive = state["alive"][:, seats.agents] & ~state["idle"][:, seats.agents] & ~state["finished"][:, None]
-    return alive if change.mask is None else alive & state["action_mask"][:, seats.agents, change.mask].astype(bool)
+    alive = (
+        state["alive"][:, seats.agents]
+        & ~state["idle"][:, seats.agents]
+        & ~state["finished"][:, None]
+    )
+    return (
+        alive
+        if change.mask is None
+        else alive & state["action_mask"][:, seats.agents, change.mask].astype(bool)
+    )
 
 
-def _same(batch: Any, state: dict[str, np.ndarray], seats: Any, change: Change, rows: np.ndarray, watched: list[str]) -> bool:
+def _same(
+    batch: Any,
+    state: dict[str, np.ndarray],
+    seats: Any,
+    change: Change,
+    rows: np.ndarray,
+    watched: list[str],
+) -> bool:
     """Does it come to the same whichever of the two values the agents of the role choose?"""
     ends = []
     for value in (change.one, change.other):
         batch.load_state(state)
         batch["controller"][...] = 0
-        _act_at_random(batch)  # the same both times: what a target is worth shows only while a key is down
+        _act_at_random(
+            batch
+        )  # the same both times: what a target is worth shows only while a key is down
         mine = batch[change.array][:, seats.agents]
         mine[..., change.index] = np.where(rows, value, mine[..., change.index])
         for _ in range(HELD_STEPS):
@@ -120,7 +157,9 @@ def _act_at_random(batch: Any) -> None:
     for i, at in enumerate(layout.binary_mask_at):
         if at >= 0:
             batch["binary"][..., i] *= mask[..., at]
-    for i, (options, at) in enumerate(zip(layout.choices.values(), layout.choice_mask_at, strict=True)):
+    for i, (options, at) in enumerate(
+        zip(layout.choices.values(), layout.choice_mask_at, strict=True)
+    ):
         liking = draw.uniform(0.1, 1, (*batch["choices"].shape[:-1], len(options)))
         if at >= 0:
             liking *= mask[..., at : at + len(options)]

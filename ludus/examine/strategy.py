@@ -1,11 +1,15 @@
-"""Is strategy recognition real? What a strategy encoder's vector tells about the opponent, and whether the policy uses it.
+"""Is strategy recognition real? What a strategy encoder's vector tells about the opponent, and
+whether the policy uses it.
 
-All opponents play at once: envs are dealt evenly to the two sides, and on each side to the opponents. One match per env, on
-held-out seeds. A *window* is a full history of the opponent; a match is looked at once per history, so its windows share no step.
+All opponents play at once: envs are dealt evenly to the two sides, and on each side to the
+opponents. One match per env, on held-out seeds. A *window* is a full history of the opponent; a
+match is looked at once per history, so its windows share no step.
 
 - probe: a linear map names the opponent from windows of matches it was not fitted on.
-- switcher: a bot that changes its style by the clock. The vector should move more across a change than within a style.
-- shuffled: the same matches with every vector replaced by that of another match, against another opponent.
+- switcher: a bot that changes its style by the clock. The vector should move more across a change
+  than within a style.
+- shuffled: the same matches with every vector replaced by that of another match, against another
+  opponent.
 - attention: how much each step of the history counts.
 
 Axes: R rows (one per env, the policy's agent), windows W.
@@ -34,7 +38,8 @@ LEAST_MATCHES = 4  # against each opponent: two to fit the probe and two to meas
 
 @dataclass(frozen=True)
 class Seen:
-    """What was recognised at some ages of the matches: [W, …] of windows, and what became of each match [R]."""
+    """What was recognised at some ages of the matches: [W, …] of windows, and what became of each
+    match [R]."""
 
     vector: np.ndarray
     attention: np.ndarray
@@ -47,15 +52,20 @@ class Seen:
 def analyse(
     make: Callable[[int], Any], policy: Policy, opponents: Sequence[str], matches: int, seed: int
 ) -> tuple[dict[str, Any], Seen]:
-    """`make(num_envs)` gives a batch on held-out seeds; `opponents` are names of bots, each met in `matches` matches."""
+    """`make(num_envs)` gives a batch on held-out seeds; `opponents` are names of bots, each met in
+    `matches` matches."""
     history = history_of(policy)
     if matches < LEAST_MATCHES:
         raise LudusError(
-            f"{matches} matches against each opponent are too few to fit a probe and measure it: use {LEAST_MATCHES} or more"
+            f"{matches} matches against each opponent are too few to fit a probe and measure it: "
+            f"use {LEAST_MATCHES} or more"
         )
     known = [name for name in opponents if name != SWITCHER]
     if len(known) < 2:
-        raise LudusError(f"there is nothing to tell apart among {', '.join(known) or 'no opponents'}: name at least 2 bots")
+        raise LudusError(
+            f"there is nothing to tell apart among {', '.join(known) or 'no opponents'}: name at "
+            "least 2 bots"
+        )
     halves = -(-matches // 2)
     batch = make(2 * halves * len(opponents))
     opponent = np.tile(np.repeat(np.arange(len(opponents)), halves), 2)
@@ -73,7 +83,9 @@ def analyse(
         "probe": probe(true, history.frames, opponents),
         "shuffled": compare_wins(true, shuffled, opponents),
         "attention": attention(true, history, opponents),
-        "switcher": distances(true, opponents.index(SWITCHER), history.frames, every, seed) if every is not None else None,
+        "switcher": distances(true, opponents.index(SWITCHER), history.frames, every, seed)
+        if every is not None
+        else None,
     }
     return report, true
 
@@ -81,7 +93,10 @@ def analyse(
 def history_of(policy: Policy) -> History:
     part = policy.seen.get(HISTORY)
     if not isinstance(part, History):
-        raise LudusError("this policy has no strategy encoder to analyse: train one with policy.strategy.size small or full")
+        raise LudusError(
+            "this policy has no strategy encoder to analyse: train one with policy.strategy.size "
+            "small or full"
+        )
     return part
 
 
@@ -93,19 +108,26 @@ def switch_steps(batch: Any) -> int:
     return int(SWITCH_FRAMES // frames)
 
 
-# -- playing -----------------------------------------------------------------------------------------------------------
+# -- playing ---------------------------------------------------------------------------------------
 
 
 def play(
-    batch: Any, policy: Policy, opponents: Sequence[str], opponent: np.ndarray, seed: int,
+    batch: Any,
+    policy: Policy,
+    opponents: Sequence[str],
+    opponent: np.ndarray,
+    seed: int,
     due: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> Seen:  # fmt: skip
-    """One match of every env. `due` says by the ages of the matches which windows are kept; without it the policy gets,
-    throughout a match, the vectors of another one."""
+) -> Seen:
+    """One match of every env. `due` says by the ages of the matches which windows are kept; without
+    it the policy gets, throughout a match, the vectors of another one."""
     players, halves = seat(batch, policy, opponents, opponent)
     first = batch.layout.seats[0].start
     agent = np.repeat([first, first + 1], len(opponent) // 2)
-    others = [torch.from_numpy(another_opponent(opponent[half], seed)).to(policy.log_std.device) for half in halves]
+    others = [
+        torch.from_numpy(another_opponent(opponent[half], seed)).to(policy.log_std.device)
+        for half in halves
+    ]
     kept: dict[str, list[np.ndarray]] = {"vector": [], "attention": [], "row": [], "age": []}
     over = np.zeros(len(opponent), bool)
     outcome = np.zeros(len(opponent), int)
@@ -125,13 +147,21 @@ def play(
         ended = batch.numpy("counted") & ~over
         outcome[ended] = batch.numpy("outcome")[ended, agent[ended]]
         over |= ended
-    nothing = {"vector": np.empty((0, 1)), "attention": np.empty((0, 1)), "row": np.empty(0, int), "age": np.empty(0, int)}
-    parts = {name: np.concatenate(values) if values else nothing[name] for name, values in kept.items()}
+    nothing = {
+        "vector": np.empty((0, 1)),
+        "attention": np.empty((0, 1)),
+        "row": np.empty(0, int),
+        "age": np.empty(0, int),
+    }
+    parts = {
+        name: np.concatenate(values) if values else nothing[name] for name, values in kept.items()
+    }
     return Seen(**parts, opponent=opponent, outcome=outcome)
 
 
 def act(player: Player, other: Tensor | None) -> Strategy:
-    """The player acts, with its own vectors or with those of the `other` rows; returns what it recognised."""
+    """The player acts, with its own vectors or with those of the `other` rows; returns what it
+    recognised."""
     recognised: list[Strategy] = []
 
     def watch(strategy: Strategy) -> Strategy:
@@ -144,12 +174,17 @@ def act(player: Player, other: Tensor | None) -> Strategy:
     return recognised[0]
 
 
-def seat(batch: Any, policy: Policy, opponents: Sequence[str], opponent: np.ndarray) -> tuple[list[Player], list[slice]]:
-    """The policy on one side in the first half of the envs and on the other in the second; bots opposite. The same matches
-    begin again each time."""
+def seat(
+    batch: Any, policy: Policy, opponents: Sequence[str], opponent: np.ndarray
+) -> tuple[list[Player], list[slice]]:
+    """The policy on one side in the first half of the envs and on the other in the second; bots
+    opposite. The same matches begin again each time."""
     seats = batch.layout.seats
     if len(seats) != 1 or seats[0].teams != 2 or seats[0].count != 1:
-        raise LudusError(f"{batch.game.name} cannot be analysed: strategies are recognised in games of one against one")
+        raise LudusError(
+            f"{batch.game.name} cannot be analysed: strategies are recognised in games of one "
+            "against one"
+        )
     role, count = seats[0], len(opponent)
     halves = [slice(0, count // 2), slice(count // 2, count)]
     for team, half in enumerate(halves):
@@ -160,12 +195,18 @@ def seat(batch: Any, policy: Policy, opponents: Sequence[str], opponent: np.ndar
             batch.set_controller(role.role, name, block, 1 - team)
     batch.arrays["episode"][...] = -1
     batch.reset()
-    players = [Player(policy, batch, slice(role.start + t, role.start + t + 1), envs=half) for t, half in enumerate(halves)]
+    players = [
+        Player(policy, batch, slice(role.start + t, role.start + t + 1), envs=half)
+        for t, half in enumerate(halves)
+    ]
     return players, halves
 
 
-def worth_a_look(age: np.ndarray, frames: int, every: int | None, switching: np.ndarray) -> np.ndarray:
-    """Full histories that share no step; and, against the switcher, those that end a style or begin one."""
+def worth_a_look(
+    age: np.ndarray, frames: int, every: int | None, switching: np.ndarray
+) -> np.ndarray:
+    """Full histories that share no step; and, against the switcher, those that end a style or begin
+    one."""
     due = age % frames == frames - 1
     if every is not None:
         due |= switching & (age >= frames - 1) & np.isin(age % every, marks(frames, every))
@@ -173,13 +214,18 @@ def worth_a_look(age: np.ndarray, frames: int, every: int | None, switching: np.
 
 
 def marks(frames: int, every: int) -> list[int]:
-    """Ages within a style at which a history lies wholly inside it: the first, the last, and one history before the last."""
-    return [frames - 1, every - 1 - frames, every - 1] if every >= 2 * frames else [frames - 1, every - 1]
+    """Ages within a style at which a history lies wholly inside it: the first, the last, and one
+    history before the last."""
+    return (
+        [frames - 1, every - 1 - frames, every - 1]
+        if every >= 2 * frames
+        else [frames - 1, every - 1]
+    )
 
 
 def another_opponent(opponent: np.ndarray, seed: int) -> np.ndarray:
-    """A permutation of matches that gives each one of another opponent: matches in order of opponents (shuffled within), moved
-    on by as many as the largest group has."""
+    """A permutation of matches that gives each one of another opponent: matches in order of
+    opponents (shuffled within), moved on by as many as the largest group has."""
     random = np.random.default_rng(seed)
     order = np.lexsort((random.random(len(opponent)), opponent))
     moved = np.roll(order, np.bincount(opponent).max())
@@ -188,20 +234,27 @@ def another_opponent(opponent: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-# -- what it means -----------------------------------------------------------------------------------------------------
+# -- what it means ---------------------------------------------------------------------------------
 
 
 def probe(seen: Seen, frames: int, opponents: Sequence[str]) -> dict[str, Any]:
     """Every second match fits, the others measure. Without the switcher: it is not one style."""
     names = [name for name in opponents if name != SWITCHER]
-    label = np.array([names.index(name) if name in names else -1 for name in opponents])[seen.opponent[seen.row]]
+    label = np.array([names.index(name) if name in names else -1 for name in opponents])[
+        seen.opponent[seen.row]
+    ]
     use = (label >= 0) & (seen.age % frames == frames - 1)
     fits = use & (seen.row % 2 == 0)
     measures = use & (seen.row % 2 == 1)
-    absent = [name for i, name in enumerate(names) if not ((label == i) & fits).any() or not ((label == i) & measures).any()]
+    absent = [
+        name
+        for i, name in enumerate(names)
+        if not ((label == i) & fits).any() or not ((label == i) & measures).any()
+    ]
     if absent:
         raise LudusError(
-            f"no match against {', '.join(absent)} lasts {frames} steps, a whole history: leave these opponents out with --against"
+            f"no match against {', '.join(absent)} lasts {frames} steps, a whole history: leave "
+            "these opponents out with --against"
         )
     fitted = fit(seen.vector[fits], label[fits], seen.row[fits], len(names))
     found = accuracy(fitted, seen.vector[measures], label[measures], seen.row[measures])
@@ -209,15 +262,22 @@ def probe(seen: Seen, frames: int, opponents: Sequence[str]) -> dict[str, Any]:
 
 
 def compare_wins(true: Seen, shuffled: Seen, opponents: Sequence[str]) -> dict[str, Any]:
-    """Win rates with true and with shuffled vectors, over all opponents and against each; their difference is what the
-    policy gains by the vector."""
+    """Win rates with true and with shuffled vectors, over all opponents and against each; their
+    difference is what the policy gains by the vector."""
 
     def compared(rows: np.ndarray) -> dict[str, Any]:
         count = int(rows.sum())
         wins = [int((s.outcome[rows] > 0).sum()) for s in (true, shuffled)]
         low, high = newcombe((wins[0], count), (wins[1], count))
-        rates = [dict(zip(("mean", "low", "high"), (w / count, *wilson(w, count)), strict=True)) for w in wins]
-        return {"true": rates[0], "shuffled": rates[1], "gain": {"mean": (wins[0] - wins[1]) / count, "low": low, "high": high}}
+        rates = [
+            dict(zip(("mean", "low", "high"), (w / count, *wilson(w, count)), strict=True))
+            for w in wins
+        ]
+        return {
+            "true": rates[0],
+            "shuffled": rates[1],
+            "gain": {"mean": (wins[0] - wins[1]) / count, "low": low, "high": high},
+        }
 
     each = {name: compared(true.opponent == i) for i, name in enumerate(opponents)}
     return {"all": compared(np.ones(len(true.opponent), bool)), "against": each}
@@ -231,12 +291,18 @@ def attention(seen: Seen, history: History, opponents: Sequence[str]) -> dict[st
         for i, name in enumerate(opponents)
         if (full & (seen.opponent[seen.row] == i)).any()
     }
-    return {"steps_back": list(history.steps_back), "all": seen.attention[full].mean(0).round(5).tolist(), "against": each}
+    return {
+        "steps_back": list(history.steps_back),
+        "all": seen.attention[full].mean(0).round(5).tolist(),
+        "against": each,
+    }
 
 
-def distances(seen: Seen, switcher: int, frames: int, every: int | None, seed: int) -> dict[str, Any] | None:
-    """How far the vector moves within a style of the switcher and across a change, both over one history's time; per match.
-    The interval of their ratio is a bootstrap over matches."""
+def distances(
+    seen: Seen, switcher: int, frames: int, every: int | None, seed: int
+) -> dict[str, Any] | None:
+    """How far the vector moves within a style of the switcher and across a change, both over one
+    history's time; per match. The interval of their ratio is a bootstrap over matches."""
     if every is None or every < 2 * frames:
         return None
     at = {(int(r), int(a)): v for r, a, v in zip(seen.row, seen.age, seen.vector, strict=True)}
@@ -257,7 +323,9 @@ def distances(seen: Seen, switcher: int, frames: int, every: int | None, seed: i
     if not pairs:
         return None
     values = np.array(pairs)
-    drawn = values[np.random.default_rng(seed).integers(len(values), size=(2000, len(values)))].mean(1)
+    drawn = values[
+        np.random.default_rng(seed).integers(len(values), size=(2000, len(values)))
+    ].mean(1)
     ratios = drawn[:, 1] / np.maximum(drawn[:, 0], 1e-9)
     mean = float(values[:, 1].mean() / max(values[:, 0].mean(), 1e-9))
     return {
@@ -265,17 +333,24 @@ def distances(seen: Seen, switcher: int, frames: int, every: int | None, seed: i
         "matches": len(pairs),
         "within_a_style": interval(values[:, 0]),
         "across_a_change": interval(values[:, 1]),
-        "ratio": {"mean": mean, "low": float(np.quantile(ratios, 0.025)), "high": float(np.quantile(ratios, 0.975))},
+        "ratio": {
+            "mean": mean,
+            "low": float(np.quantile(ratios, 0.025)),
+            "high": float(np.quantile(ratios, 0.975)),
+        },
     }
 
 
 def opponents_of(batch: Any, against: Sequence[str]) -> list[str]:
-    """Names of bots: those asked for as bot:NAME, or all (without `still`, which no game tells from a bot that stands)."""
+    """Names of bots: those asked for as bot:NAME, or all (without `still`, which no game tells from
+    a bot that stands)."""
     table: Mapping[str, int] = batch.controllers[batch.layout.seats[0].role]
     if tuple(against) in (("self",), ("bots",)):
         return [name for name in table if name != "still"]
     for name in against:
         if name.removeprefix("bot:") not in table or not name.startswith("bot:"):
             known = ", ".join(f"bot:{bot}" for bot in table)
-            raise LudusError(f"--analyse tells bots apart, and '{name}' is none of this game: there is {known}")
+            raise LudusError(
+                f"--analyse tells bots apart, and '{name}' is none of this game: there is {known}"
+            )
     return [name.removeprefix("bot:") for name in dict.fromkeys(against)]

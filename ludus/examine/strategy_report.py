@@ -1,4 +1,5 @@
-"""`ludus eval RUN --analyse`: the analysis of a run's strategy encoder, written into its folder as numbers and a picture."""
+"""`ludus eval RUN --analyse`: the analysis of a run's strategy encoder, written into its folder as
+numbers and a picture."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ from ludus.examine.strategy import Seen, analyse, history_of, opponents_of
 FOLDER = "analysis"
 
 
-def analyse_run(reference: str, against: Sequence[str], matches: int, seed: int | None = None) -> dict[str, Any]:
-    """The JSON of `ludus eval RUN --analyse`. On the device the run was trained on, where there is one."""
+def analyse_run(
+    reference: str, against: Sequence[str], matches: int, seed: int | None = None
+) -> dict[str, Any]:
+    """The JSON of `ludus eval RUN --analyse`. On the device the run was trained on, where there is
+    one."""
     import torch
 
     from ludus.training.devices import set_threads
@@ -33,16 +37,28 @@ def analyse_run(reference: str, against: Sequence[str], matches: int, seed: int 
     history_of(policy)
     config = run.config()
     config = replace(config, device=config.device if torch.cuda.is_available() else "cpu")
-    chosen = config.eval.seed + 2 if seed is None else seed  # neither that which chose the best checkpoint nor that of eval
+    chosen = (
+        config.eval.seed + 2 if seed is None else seed
+    )  # neither that which chose the best checkpoint nor that of eval
     opponents = opponents_of(make_batch(config, 1, chosen), against)
     found, seen = analyse(
-        lambda n: make_batch(config, n, chosen, held_out=True), policy.to(config.device), opponents, matches, chosen
+        lambda n: make_batch(config, n, chosen, held_out=True),
+        policy.to(config.device),
+        opponents,
+        matches,
+        chosen,
     )
     path = run.path / FOLDER
     path.mkdir(exist_ok=True)
     name = f"strategy-{layout['step']}"
     files = [f"{FOLDER}/{name}.json", f"{FOLDER}/{name}.png"]
-    report = {"run": str(folder), "step": layout["step"], "metrics": metrics(found), **found, "files": files}
+    report = {
+        "run": str(folder),
+        "step": layout["step"],
+        "metrics": metrics(found),
+        **found,
+        "files": files,
+    }
     partial = path / f".{name}.partial.png"
     figure(report, seen).savefig(partial, dpi=110)
     partial.rename(path / f"{name}.png")
@@ -61,7 +77,11 @@ def metrics(found: dict[str, Any]) -> dict[str, dict[str, float]]:
         "gain": wins["gain"],
         "switch_ratio": switcher["ratio"] if switcher is not None else None,
     }
-    return {name: {key: value[key] for key in ("mean", "low", "high")} for name, value in out.items() if value is not None}
+    return {
+        name: {key: value[key] for key in ("mean", "low", "high")}
+        for name, value in out.items()
+        if value is not None
+    }
 
 
 def lines(report: dict[str, Any]) -> list[str]:
@@ -73,9 +93,12 @@ def lines(report: dict[str, Any]) -> list[str]:
     probe, wins, switcher = report["probe"], report["shuffled"], report["switcher"]
     several = probe["several_windows"]
     out = [
-        f"{report['run']}@{report['step']}: strategy vectors against {len(report['opponents'])} bots, {report['matches']} matches each",
-        f"  opponent named from one window       {share(probe['one_window'])}   (chance {100 * probe['chance']:.1f}%)",
-        f"  from three or more of a match        {share(several) if several else 'no match lasted long enough'}",
+        f"{report['run']}@{report['step']}: strategy vectors against {len(report['opponents'])} "
+        f"bots, {report['matches']} matches each",
+        f"  opponent named from one window       {share(probe['one_window'])}   (chance "
+        f"{100 * probe['chance']:.1f}%)",
+        "  from three or more of a match        "
+        f"{share(several) if several else 'no match lasted long enough'}",
         f"  won with true vectors                {share(wins['all']['true'])}",
         f"  won with another match's vectors     {share(wins['all']['shuffled'])}",
         f"  what the vector gains                {share(wins['all']['gain'])}",
@@ -83,19 +106,27 @@ def lines(report: dict[str, Any]) -> list[str]:
     if switcher is not None:
         ratio = switcher["ratio"]
         out.append(
-            f"  moves across a change of style       {ratio['mean']:.2f} times as far as within one   [{ratio['low']:.2f}, {ratio['high']:.2f}]"
+            f"  moves across a change of style       {ratio['mean']:.2f} times as far as within "
+            f"one   [{ratio['low']:.2f}, {ratio['high']:.2f}]"
         )
     focus = int(np.argmax(report["attention"]["all"]))
     steps, most = report["attention"]["steps_back"][focus], report["attention"]["all"][focus]
-    out.append(f"  attends most to                      {steps} steps back ({100 * most:.1f}% of the vector)")
-    return [*out, f"written: {', '.join(str(Path(report['run']) / name) for name in report['files'])}"]
+    out.append(
+        f"  attends most to                      {steps} steps back ({100 * most:.1f}% of the "
+        "vector)"
+    )
+    return [
+        *out,
+        f"written: {', '.join(str(Path(report['run']) / name) for name in report['files'])}",
+    ]
 
 
-# -- the picture -------------------------------------------------------------------------------------------------------
+# -- the picture -----------------------------------------------------------------------------------
 
 
 def figure(report: dict[str, Any], seen: Seen) -> Any:
-    """Vectors by opponent in their two main directions; the probe's confusion; attention over the history."""
+    """Vectors by opponent in their two main directions; the probe's confusion; attention over the
+    history."""
     from matplotlib.figure import Figure
 
     whole = Figure(figsize=(16, 5), layout="constrained")
@@ -107,7 +138,8 @@ def figure(report: dict[str, Any], seen: Seen) -> Any:
 
 
 def principal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[W, 2] along the two directions of greatest variance, and the shares of variance they hold."""
+    """[W, 2] along the two directions of greatest variance, and the shares of variance they
+    hold."""
     centred = vectors - vectors.mean(0)
     _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[:2].T, (sizes**2 / max(float((sizes**2).sum()), 1e-12))[:2]
@@ -120,10 +152,14 @@ def _embedding(axes: Any, opponents: Sequence[str], seen: Seen) -> None:
     colours = colormaps["tab20"]
     for i, name in enumerate(opponents):
         mine = points[seen.opponent[seen.row] == i]
-        axes.scatter(mine[:, 0], mine[:, 1], s=7, alpha=0.6, color=colours(i % 20), label=name, linewidths=0)
+        axes.scatter(
+            mine[:, 0], mine[:, 1], s=7, alpha=0.6, color=colours(i % 20), label=name, linewidths=0
+        )
     axes.set_title("Strategy vectors by opponent", fontsize=10, loc="left")
     axes.set_xlabel(f"first direction ({100 * shares[0]:.0f}% of the variance)", fontsize=8)
-    axes.set_ylabel(f"second direction ({100 * shares[1]:.0f}%)" if len(shares) > 1 else "", fontsize=8)
+    axes.set_ylabel(
+        f"second direction ({100 * shares[1]:.0f}%)" if len(shares) > 1 else "", fontsize=8
+    )
     axes.legend(fontsize=7, markerscale=2, frameon=False)
 
 
@@ -142,7 +178,9 @@ def _confusion(axes: Any, probe: dict[str, Any]) -> None:
         )
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_title("Windows against the row that a linear probe names the column, %", fontsize=10, loc="left")
+    axes.set_title(
+        "Windows against the row that a linear probe names the column, %", fontsize=10, loc="left"
+    )
 
 
 def _attention(axes: Any, attention: dict[str, Any]) -> None:

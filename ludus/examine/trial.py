@@ -1,4 +1,5 @@
-"""Tries out an env whose reward is not declared: random play and doing nothing, as evidence for the doctor."""
+"""Tries out an env whose reward is not declared: random play and doing nothing, as evidence for the
+doctor."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
         batch.set_controller(seats.role, "random")
     random = _play(batch, EPISODES, seconds * 0.7)
     for seats in batch.layout.seats:
-        batch.set_controller(seats.role, "policy")  # nobody acts: zeros, keys up, the first option that is allowed
+        batch.set_controller(
+            seats.role, "policy"
+        )  # nobody acts: zeros, keys up, the first option that is allowed
     for name in ("continuous", "binary", "choices"):
         batch[name][...] = 0
     still = _play(batch, STILL_EPISODES, seconds * 0.3)
@@ -43,7 +46,9 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
             still_returns=still["returns"][:, agents].ravel(),
             paid_share=float(random["paid"][agents].sum() / max(1, random["steps"][agents].sum())),
             longest_open=int(random["open"]),
-            constant_entries=tuple(name for name, constant in zip(names, same, strict=False) if constant),
+            constant_entries=tuple(
+                name for name, constant in zip(names, same, strict=False) if constant
+            ),
             steps_per_s=float(random["rate"]),
             least_reward=float(random["least"][agents].min()),
             most_reward=float(random["most"][agents].max()),
@@ -53,12 +58,15 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
             normalised=config.policy.normalise_observation,
         )
         found += judge(trial, gamma, option_of(config, seats.role, "gamma"))
-        found += observation_scale(_spaces(trial, names, random["low"][agents].min(0), random["high"][agents].max(0)))
+        found += observation_scale(
+            _spaces(trial, names, random["low"][agents].min(0), random["high"][agents].max(0))
+        )
     return worst_first(found)
 
 
 class Clock:
-    """Which observation entries tell how many steps of the episode were made: those that rise or fall with them."""
+    """Which observation entries tell how many steps of the episode were made: those that rise or
+    fall with them."""
 
     TELLS = 0.95  # correlation from which on an entry counts as a clock
 
@@ -67,7 +75,10 @@ class Clock:
 
     def add(self, observation: np.ndarray, step: np.ndarray) -> None:
         """[envs, agents, entries] and [envs, agents]."""
-        x, t = observation.astype(np.float64), np.broadcast_to(step[..., None].astype(np.float64), observation.shape)
+        x, t = (
+            observation.astype(np.float64),
+            np.broadcast_to(step[..., None].astype(np.float64), observation.shape),
+        )
         new = np.stack([np.ones_like(x), x, t, x * x, t * t, x * t]).sum(1)
         self.sums = self.sums + new if self.sums.size else new
 
@@ -79,14 +90,26 @@ class Clock:
 
 
 def _spaces(trial: Trial, names: Sequence[str], low: np.ndarray, high: np.ndarray) -> Spaces:
-    return Spaces(trial.role, tuple(names), low[: len(names)], high[: len(names)], (), trial.normalised, (), (), 0)
+    return Spaces(
+        trial.role,
+        tuple(names),
+        low[: len(names)],
+        high[: len(names)],
+        (),
+        trial.normalised,
+        (),
+        (),
+        0,
+    )
 
 
 def _choose_first(batch: Any) -> None:
     """The first option that its mask allows, for whoever does not play at random."""
     for seats in batch.layout.seats:
         actions = batch.layout.actions_of(seats.role)
-        for i, (options, at) in enumerate(zip(actions.choices.values(), actions.choice_mask_at, strict=True)):
+        for i, (options, at) in enumerate(
+            zip(actions.choices.values(), actions.choice_mask_at, strict=True)
+        ):
             if at >= 0:
                 allowed = batch["action_mask"][:, seats.agents, at : at + len(options)]
                 batch["choices"][:, seats.agents, i] = allowed.argmax(-1)
@@ -98,7 +121,10 @@ def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
     returns, lengths, cut = [np.zeros((0, count))], [np.zeros((0, count))], [np.zeros((0, count))]
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     clock = Clock()
-    low, high = np.full(batch["observation"].shape[1:], np.inf), np.full(batch["observation"].shape[1:], -np.inf)
+    low, high = (
+        np.full(batch["observation"].shape[1:], np.inf),
+        np.full(batch["observation"].shape[1:], -np.inf),
+    )
     paid, steps, rounds = np.zeros(count), np.zeros(count), np.zeros(batch.num_envs, int)
     each = -(-episodes // batch.num_envs)
     batch["finished"][...] = True
@@ -122,7 +148,16 @@ def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
         cut.append(batch["agent_truncated"][over])
         rounds[over] += 1
     return {
-        "returns": np.concatenate(returns), "lengths": np.concatenate(lengths), "low": low, "high": high, "paid": paid, "steps": steps,
-        "cut": np.concatenate(cut), "least": least, "most": most, "timed": clock.tells(),
-        "open": batch["episode_length"].max(), "rate": np.array(made / (time.perf_counter() - begin)),
-    }  # fmt: skip
+        "returns": np.concatenate(returns),
+        "lengths": np.concatenate(lengths),
+        "low": low,
+        "high": high,
+        "paid": paid,
+        "steps": steps,
+        "cut": np.concatenate(cut),
+        "least": least,
+        "most": most,
+        "timed": clock.tells(),
+        "open": batch["episode_length"].max(),
+        "rate": np.array(made / (time.perf_counter() - begin)),
+    }

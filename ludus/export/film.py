@@ -10,7 +10,16 @@ from pathlib import Path
 from ludus.envs.recording import Recording, is_recording
 from ludus.errors import LudusError, nearest
 from ludus.export.page import write_page
-from ludus.export.pictures import Tell, find_browser, find_ffmpeg, photograph, picture_count, silent, write_gif, write_mp4
+from ludus.export.pictures import (
+    Tell,
+    find_browser,
+    find_ffmpeg,
+    photograph,
+    picture_count,
+    silent,
+    write_gif,
+    write_mp4,
+)
 from ludus.training.replay import Replay
 from ludus.training.run import Run, split_reference
 from ludus.training.sources import is_foreign
@@ -24,11 +33,19 @@ MOST_PICTURES = 600
 
 
 def export_film(
-    reference: str, format: str, replay: str | None, out: Path | None, *, agent: int | None = None, fps: int = 12,
-    speed: float | None = None, width: int = 640, tell: Tell = silent,
-) -> tuple[Path, float]:  # fmt: skip
-    """The path of what was written, by default the newest replay of the run's best episode, into RUN/export; and how much
-    faster than it was played it is shown."""
+    reference: str,
+    format: str,
+    replay: str | None,
+    out: Path | None,
+    *,
+    agent: int | None = None,
+    fps: int = 12,
+    speed: float | None = None,
+    width: int = 640,
+    tell: Tell = silent,
+) -> tuple[Path, float]:
+    """The path of what was written, by default the newest replay of the run's best episode, into
+    RUN/export; and how much faster than it was played it is shown."""
     moving = format in ("gif", "mp4")
     if moving:
         find_browser()
@@ -54,7 +71,9 @@ def export_film(
     with tempfile.TemporaryDirectory() as aside:
         page = write_page(film, pages, Path(aside) / "film.html", title)
         pictures = photograph(page, fps, speed, width, agent, Path(aside), tell)
-        made = {"gif": write_gif, "mp4": write_mp4}[format](pictures, Path(aside) / path.name, fps, tell)
+        made = {"gif": write_gif, "mp4": write_mp4}[format](
+            pictures, Path(aside) / path.name, fps, tell
+        )
         publish(made, path)
     return path, speed
 
@@ -72,7 +91,8 @@ def publish(made: Path, path: Path) -> None:
 
 
 def extent(source: Path, shows: Shows) -> tuple[int, int, float]:
-    """Steps, agents and seconds of a step of a replay, as its file says, before it is played again."""
+    """Steps, agents and seconds of a step of a replay, as its file says, before it is played
+    again."""
     if is_recording(source):
         recording = Recording(source)
         return recording.steps, recording.agents, recording.header["seconds_per_step"]
@@ -82,14 +102,16 @@ def extent(source: Path, shows: Shows) -> tuple[int, int, float]:
 
 
 def pace(seconds: float, fps: int, speed: float | None) -> float:
-    """How much faster than it was played an episode is shown: as asked for, or so that it takes few pictures."""
+    """How much faster than it was played an episode is shown: as asked for, or so that it takes few
+    pictures."""
     if speed is None:
         return max(1.0, math.ceil(seconds * fps / ENOUGH_PICTURES))
     count = picture_count(seconds, fps, speed)
     if count > MOST_PICTURES:
         least = math.ceil(seconds * fps / (MOST_PICTURES - 1))
         raise LudusError(
-            f"{seconds:.0f} seconds of play at --speed {speed:g} and --fps {fps} are {count:,} pictures, at most {MOST_PICTURES} are "
+            f"{seconds:.0f} seconds of play at --speed {speed:g} and --fps {fps} are {count:,} "
+            f"pictures, at most {MOST_PICTURES} are "
             f"possible: use --speed {least} or more, or leave --speed out"
         )
     return speed

@@ -1,10 +1,12 @@
-"""A trained policy as an ONNX file, for an engine without Python: normalisers inside, memory as an input and an output.
+"""A trained policy as an ONNX file, for an engine without Python: normalisers inside, memory as an
+input and an output.
 
-Axes: `rows` agents at once. Inputs are named as what a batch holds: `observation` [rows, entries], `seen_NAME`
-[rows, frames, height, width] (tokens: [rows, count, 3]), `seen_history` [rows, tokens, 1, entries + 1] of a strategy encoder
-(oldest first, the last entry 1 where the episode had such a step, else all 0), `action_mask` [rows, flags], `state`
-[rows, size]: zeros at the start of an episode, afterwards the output `next_state`. A file has only the inputs and outputs
-that its policy needs.
+Axes: `rows` agents at once. Inputs are named as what a batch holds: `observation` [rows, entries],
+`seen_NAME` [rows, frames, height, width] (tokens: [rows, count, 3]), `seen_history` [rows, tokens,
+1, entries + 1] of a strategy encoder (oldest first, the last entry 1 where the episode had such a
+step, else all 0), `action_mask` [rows, flags], `state` [rows, size]: zeros at the start of an
+episode, afterwards the output `next_state`. A file has only the inputs and outputs that its policy
+needs.
 """
 
 from __future__ import annotations
@@ -35,11 +37,17 @@ class OneStep(nn.Module):
     def __init__(self, layer: LSTM) -> None:
         super().__init__()
         self.size, self.state_size = layer.size, layer.state_size
-        self.input_weight, self.hidden_weight, self.bias = layer.input_weight, layer.hidden_weight, layer.bias
+        self.input_weight, self.hidden_weight, self.bias = (
+            layer.input_weight,
+            layer.hidden_weight,
+            layer.bias,
+        )
 
     def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         hidden, cell = state[:, : self.size], state[:, self.size :]
-        gates = nn.functional.linear(x_lrf[0], self.input_weight, self.bias) + nn.functional.linear(hidden, self.hidden_weight)
+        gates = nn.functional.linear(x_lrf[0], self.input_weight, self.bias) + nn.functional.linear(
+            hidden, self.hidden_weight
+        )
         i, f, o, g = gates.chunk(4, -1)
         cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
         hidden = torch.sigmoid(o) * torch.tanh(cell)
@@ -47,7 +55,8 @@ class OneStep(nn.Module):
 
 
 class WholeTable(nn.Module):
-    """A token table that looks at all tokens, padding too: how many there are must not shape the graph."""
+    """A token table that looks at all tokens, padding too: how many there are must not shape the
+    graph."""
 
     def __init__(self, tokens: TokenTable) -> None:
         super().__init__()
@@ -67,7 +76,8 @@ def _exportable(policy: Policy, where: str) -> Policy:
             trunk.memory = OneStep(trunk.memory)  # type: ignore[assignment]
         elif not isinstance(trunk.memory, NoMemory):
             raise LudusError(
-                f"{where} has the memory {type(trunk.memory).__name__}, which ONNX export does not know: use none or lstm"
+                f"{where} has the memory {type(trunk.memory).__name__}, which ONNX export does not "
+                "know: use none or lstm"
             )
         for name, encoder in trunk.seen.items():
             if isinstance(encoder, TokenTable):
@@ -100,7 +110,11 @@ class Exported(nn.Module):
         seen = {name: given[f"seen_{name}"].unsqueeze(0) for name in self.policy.seen}
         output = self.policy(observation, state, starts, mask, seen)
         d, space = output.distribution, self.policy.space
-        out = [torch.tanh(d.mean[0]), d.mean[0], d.log_std.expand(rows, -1) if d.log_std.ndim == 1 else d.log_std[0]]
+        out = [
+            torch.tanh(d.mean[0]),
+            d.mean[0],
+            d.log_std.expand(rows, -1) if d.log_std.ndim == 1 else d.log_std[0],
+        ]
         out = out if space.continuous else []
         if space.binary:
             pressed = torch.sigmoid(d.key_logits[0])
@@ -113,17 +127,28 @@ class Exported(nn.Module):
         """Inputs of the right shapes."""
         shapes: dict[str, Tensor] = {"observation": torch.zeros(rows, self.policy.entries)}
         for name, part in self.policy.seen.items():
-            stack = torch.zeros(1, rows, len(steps_back(part)), part.height, part.width, dtype=stored_as(part, "cpu"))
+            stack = torch.zeros(
+                1,
+                rows,
+                len(steps_back(part)),
+                part.height,
+                part.width,
+                dtype=stored_as(part, "cpu"),
+            )
             shapes[f"seen_{name}"] = shaped(stack, part)[0]
         shapes["action_mask"] = torch.ones(rows, num_masked, dtype=torch.bool)
         shapes["state"] = torch.zeros(rows, self.policy.state_size)
         return tuple(shapes[name] for name in self.inputs)
 
 
-def export_policy(policy: Policy, layout: Mapping[str, Any], num_masked: int, path: Path, **about: Any) -> Path:
+def export_policy(
+    policy: Policy, layout: Mapping[str, Any], num_masked: int, path: Path, **about: Any
+) -> Path:
     """Writes one policy. `about` goes into the file's metadata, with the names of all entries."""
     if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnxscript") is None:
-        raise LudusError("export to ONNX needs the packages onnx and onnxscript: pip install 'ludus[onnx]'")
+        raise LudusError(
+            "export to ONNX needs the packages onnx and onnxscript: pip install 'ludus[onnx]'"
+        )
     import onnx
 
     action = layout.get("actions_by_role", {}).get(about.get("role"), layout["action"])
@@ -131,13 +156,20 @@ def export_policy(policy: Policy, layout: Mapping[str, Any], num_masked: int, pa
     rows = torch.export.Dim("rows", min=1)
     with _quiet():
         program = torch.onnx.export(
-            model, model.example(num_masked), input_names=model.inputs, output_names=model.outputs,
-            dynamic_shapes=(tuple({0: rows} for _ in model.inputs),), dynamo=True, verbose=False,
-        )  # fmt: skip
+            model,
+            model.example(num_masked),
+            input_names=model.inputs,
+            output_names=model.outputs,
+            dynamic_shapes=(tuple({0: rows} for _ in model.inputs),),
+            dynamo=True,
+            verbose=False,
+        )
     assert program is not None
     made = program.model_proto
     facts = {"ludus": __version__, "observation": layout["observation"], "action": action, **about}
-    onnx.helper.set_model_props(made, {name: v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()})
+    onnx.helper.set_model_props(
+        made, {name: v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()}
+    )
     onnx.checker.check_model(made)
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(made, path)
@@ -170,6 +202,14 @@ def export_run(reference: str, folder: Path | None = None) -> list[Path]:
     num_masked = layout_of(config)[0].sizes["num_masked"]
     target = folder if folder is not None else where / "export"
     return [
-        export_policy(policy, layout, num_masked, target / f"{role}.onnx", role=role, step=layout["step"], game=config.game)
+        export_policy(
+            policy,
+            layout,
+            num_masked,
+            target / f"{role}.onnx",
+            role=role,
+            step=layout["step"],
+            game=config.game,
+        )
         for role, policy in policies.items()
     ]

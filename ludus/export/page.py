@@ -1,4 +1,5 @@
-"""A replay as one HTML file: frames, scripts and styles in it, nothing fetched, so it opens from disk."""
+"""A replay as one HTML file: frames, scripts and styles in it, nothing fetched, so it opens from
+disk."""
 
 from __future__ import annotations
 
@@ -13,23 +14,40 @@ from ludus.viewer.pages import STATIC, Pages
 from ludus.viewer.recorded import RecordedFilm
 from ludus.viewer.shows import OWN_VIEWS
 
-PARTS = ("three", "ludus/dom", "ludus/frames", "ludus/solids", "ludus/stage", "ludus/panel", "ludus/player", "ludus/alone")
-MOST_SEEN = 24 * 2**20  # bytes of what agents see, before compression: beyond it the file would grow unwieldy
+PARTS = (
+    "three",
+    "ludus/dom",
+    "ludus/frames",
+    "ludus/solids",
+    "ludus/stage",
+    "ludus/panel",
+    "ludus/player",
+    "ludus/alone",
+)
+MOST_SEEN = (
+    24 * 2**20
+)  # bytes of what agents see, before compression: beyond it the file would grow unwieldy
 
 
 def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
     """The page as text."""
     name = str(film.header["view"])
     scripts = {part: pages.scripts[part] for part in PARTS}
-    scripts["game/view"] = STATIC / f"{name}.js" if name in OWN_VIEWS else pages.scripts[f"game/{name}"]
+    scripts["game/view"] = (
+        STATIC / f"{name}.js" if name in OWN_VIEWS else pages.scripts[f"game/{name}"]
+    )
     imports = {part: _data(path.read_bytes(), "text/javascript") for part, path in scripts.items()}
     seen = {agent: film.seen_message(agent) for agent in film.seen}
     if sum(map(len, seen.values())) > MOST_SEEN:
         seen = {}
     blobs = [f'<script type="text/plain" id="film">{_packed(film.message())}</script>']
-    blobs += [f'<script type="text/plain" data-agent="{agent}">{_packed(data)}</script>' for agent, data in seen.items()]
+    blobs += [
+        f'<script type="text/plain" data-agent="{agent}">{_packed(data)}</script>'
+        for agent, data in seen.items()
+    ]
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title><style>{(STATIC / "style.css").read_text()}</style>
 <script type="importmap">{json.dumps({"imports": imports})}</script></head>
 <body><main class="replay"><div class="inner" id="page"></div></main>

@@ -1,9 +1,11 @@
 """The league of a run: which opponents are in play, what becomes a snapshot, who beats whom.
 
-As many envs as the mix gives to the pool are dealt into blocks, one for each slot. The snapshot in a slot plays in its block,
-where nearly all games are against it, and in no other env: so its networks act only where they are needed. An env draws its
-lineup in its own reset row (`sim/episode.py`), so an opponent never changes inside an episode. To bring in another snapshot a
-slot is closed (its envs draw other lineups), and refilled between two iterations once no env of its block plays against it.
+As many envs as the mix gives to the pool are dealt into blocks, one for each slot. The snapshot in
+a slot plays in its block, where nearly all games are against it, and in no other env: so its
+networks act only where they are needed. An env draws its lineup in its own reset row
+(`sim/episode.py`), so an opponent never changes inside an episode. To bring in another snapshot a
+slot is closed (its envs draw other lineups), and refilled between two iterations once no env of its
+block plays against it.
 """
 
 from __future__ import annotations
@@ -41,16 +43,20 @@ EVALUATED = 4  # snapshots that an evaluation during training plays against
 
 @dataclass
 class Slot:
-    """A snapshot of every role that can be an opponent (role → step), and whether envs may still draw it."""
+    """A snapshot of every role that can be an opponent (role → step), and whether envs may still
+    draw it."""
 
     snapshots: dict[str, int] = field(default_factory=dict)
     open: bool = True
 
 
 class League:
-    """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration` after each."""
+    """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration`
+    after each."""
 
-    def __init__(self, run: Run, batch: Any, policies: Mapping[str, Policy], config: Config) -> None:
+    def __init__(
+        self, run: Run, batch: Any, policies: Mapping[str, Policy], config: Config
+    ) -> None:
         self.run, self.config = run, config
         self.batch, self.policies = batch, policies
         self.lineups: list[Lineup] = []
@@ -64,7 +70,10 @@ class League:
         most = max(pool_share(mix) for mix in mixes(config))
         if most:
             self.slots = [Slot() for _ in range(config.league.slots)]
-            self.block_size = min(math.ceil(batch.num_envs * most / len(self.slots)), batch.num_envs // len(self.slots))
+            self.block_size = min(
+                math.ceil(batch.num_envs * most / len(self.slots)),
+                batch.num_envs // len(self.slots),
+            )
             self.players = self._players()
 
     def move(self, batch: Any, policies: Mapping[str, Policy]) -> None:
@@ -76,7 +85,11 @@ class League:
                 self.fill(k, slot.snapshots)
 
     def _players(self) -> dict[tuple[int, str], Player]:
-        return {(k, role): self._player(k, role) for k in range(len(self.slots)) for role in self.policies}
+        return {
+            (k, role): self._player(k, role)
+            for k in range(len(self.slots))
+            for role in self.policies
+        }
 
     def _player(self, slot: int, role: str) -> Player:
         frozen = copy.deepcopy(self.policies[role]).requires_grad_(False).eval()
@@ -87,12 +100,15 @@ class League:
         """Who is to be asked for the actions of snapshots. On a GPU those of all slots together."""
         if self.config.device == "cpu" or not self.slots:
             return list(self.players.values())
-        return [Together([self.players[k, role] for k in range(len(self.slots))]) for role in self.policies]
+        return [
+            Together([self.players[k, role] for k in range(len(self.slots))])
+            for role in self.policies
+        ]
 
     def block(self, slot: int) -> slice:
         return slice(slot * self.block_size, (slot + 1) * self.block_size)
 
-    # -- who plays -----------------------------------------------------------------------------------------------------
+    # -- who plays ---------------------------------------------------------------------------------
 
     def make_lineups(self, mix: str) -> list[Lineup]:
         return make_lineups(self.batch.layout, self.batch.controllers, parse_mix(mix))
@@ -100,18 +116,23 @@ class League:
     def set_mix(self, mix: str) -> None:
         """From each env's next reset row on."""
         self.lineups = self.make_lineups(mix)
-        table = np.array([lineup.controllers for lineup in self.lineups], np.int16).reshape(-1, self.batch.layout.num_agents)
+        table = np.array([lineup.controllers for lineup in self.lineups], np.int16).reshape(
+            -1, self.batch.layout.num_agents
+        )
         in_blocks = self.block_size * len(self.slots) / self.batch.num_envs
         share = min(1.0, pool_share(mix) / in_blocks) if self.slots else 0.0
         self.batch.set_lineups(table, np.array([lineup.weight for lineup in self.lineups]), share)
 
     def begin(self, agent_steps: int = 0) -> None:
-        """The first snapshots, dealt to the slots: other runs' policies where there are any, and the policy as it starts."""
+        """The first snapshots, dealt to the slots: other runs' policies where there are any, and
+        the policy as it starts."""
         self.set_mix(mixes(self.config)[0])
         if not self.slots:
             return
         for i, reference in enumerate(self.config.league.opponents):
-            self.pool.add(-1 - i, load_opponent(reference, self.batch.layout.describe(), self.policies))
+            self.pool.add(
+                -1 - i, load_opponent(reference, self.batch.layout.describe(), self.policies)
+            )
         if self.config.league.snapshot_every or not self.config.league.opponents:
             self.pool.add(agent_steps, self.policies)
         for k in range(len(self.slots)):
@@ -122,7 +143,8 @@ class League:
         return f"snapshot:{step}" if step >= 0 else self.config.league.opponents[-1 - step]
 
     def fill(self, k: int, snapshots: Mapping[str, int]) -> None:
-        """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has their addresses."""
+        """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has
+        their addresses."""
         for role, step in snapshots.items():
             weights = self.pool.load(step, role)
             with torch.no_grad():
@@ -136,14 +158,17 @@ class League:
         return {step for slot in self.slots for step in slot.snapshots.values()}
 
     def renew(self, iteration: int, random: np.random.Generator) -> None:
-        """Refills closed slots that nobody plays any more, then closes the next one where it is time."""
+        """Refills closed slots that nobody plays any more, then closes the next one where it is
+        time."""
         closed = [k for k, slot in enumerate(self.slots) if not slot.open]
         if closed:
             in_use = (self.batch.numpy("controller") == FROZEN).any(1)
             for k in closed:
                 if not in_use[self.block(k)].any():
                     self.fill(k, {role: self.choose(role, random) for role in self.policies})
-        if iteration % self.config.league.renew_every == 0 and len(self.pool.steps) > 1:  # else it would be refilled with itself
+        if (
+            iteration % self.config.league.renew_every == 0 and len(self.pool.steps) > 1
+        ):  # else it would be refilled with itself
             k = (self.renewed + 1) % len(self.slots)
             if self.slots[k].open:
                 self.slots[k].open = False
@@ -154,9 +179,11 @@ class League:
         known = {step: self.tally.score(f"{role} {self.name(step)}") for step in self.pool.steps}
         return draw(self.config.league.sampler, self.pool.steps, known, random)
 
-    # -- after each iteration ------------------------------------------------------------------------------------------
+    # -- after each iteration ----------------------------------------------------------------------
 
-    def after_iteration(self, iteration: int, agent_steps: int, random: np.random.Generator) -> dict[str, float]:
+    def after_iteration(
+        self, iteration: int, agent_steps: int, random: np.random.Generator
+    ) -> dict[str, float]:
         self.count()
         if self.slots:
             every = self.config.league.snapshot_every
@@ -180,7 +207,9 @@ class League:
 
     def count(self) -> None:
         """Takes the results of finished episodes from the batch."""
-        *in_slots, everywhere = self.batch.read_lineup_results([*map(self.block, range(len(self.slots))), slice(None)])
+        *in_slots, everywhere = self.batch.read_lineup_results(
+            [*map(self.block, range(len(self.slots))), slice(None)]
+        )
         for i, lineup in enumerate(self.lineups):
             if lineup.opponent == "self":
                 continue
@@ -205,11 +234,19 @@ class League:
         return next(s.role for s in self.batch.layout.seats if s.start <= agent < s.stop)
 
     def metrics(self) -> dict[str, float]:
-        out = {"league/pool_size": float(len(self.pool.steps)), "league/open_slots": float(sum(s.open for s in self.slots))}
-        for key in dict.fromkeys(lineup.key for lineup in self.lineups if lineup.opponent != "self"):
+        out = {
+            "league/pool_size": float(len(self.pool.steps)),
+            "league/open_slots": float(sum(s.open for s in self.slots)),
+        }
+        for key in dict.fromkeys(
+            lineup.key for lineup in self.lineups if lineup.opponent != "self"
+        ):
             if key in self.tally.counts:
                 low, high = self.tally.interval(key)
-                out |= {f"league/{key}/win_rate": self.tally.win_rate(key), f"league/{key}/win_rate_low": low}
+                out |= {
+                    f"league/{key}/win_rate": self.tally.win_rate(key),
+                    f"league/{key}/win_rate_low": low,
+                }
                 out |= {f"league/{key}/win_rate_high": high}
         return out | self.ratings.metrics()
 
@@ -221,7 +258,8 @@ class League:
         greedy: bool,
         on_step: Callable[[int], None] = lambda done: None,
     ) -> dict[str, dict[str, float]]:
-        """Against a few snapshots, evenly over the pool: all of them together as many episodes as against one bot."""
+        """Against a few snapshots, evenly over the pool: all of them together as many episodes as
+        against one bot."""
         steps = evenly(self.pool.steps, EVALUATED)
         found: dict[str, list[np.ndarray]] = {}
         for number, step in enumerate(steps):
@@ -230,18 +268,27 @@ class League:
                 policy.load_state_dict(self.pool.load(step, role))
             each = -(-episodes // len(steps))
             told = partial(_told, on_step, number * each)
-            measured = measure(make, self.policies, "pool", each, seed, greedy, rivals=rivals, on_step=told)
+            measured = measure(
+                make, self.policies, "pool", each, seed, greedy, rivals=rivals, on_step=told
+            )
             for name, values in measured.items():
                 found.setdefault(name, []).append(values)
-        return intervals({name: by_world(parts) for name, parts in found.items()}, self.batch.game.goal_metrics)
+        return intervals(
+            {name: by_world(parts) for name, parts in found.items()}, self.batch.game.goal_metrics
+        )
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """For the manifest: with the snapshots' files and the players' memories it is everything."""
+        """For the manifest: with the snapshots' files and the players' memories it is
+        everything."""
         return {
             "snapshots": {str(step): text for step, text in self.pool.hashes.items()},
-            "retired": {str(step): text for step, text in self.pool.retired.items() if step in self.in_slots()},
+            "retired": {
+                str(step): text
+                for step, text in self.pool.retired.items()
+                if step in self.in_slots()
+            },
             "slots": [asdict(slot) for slot in self.slots],
             "renewed": self.renewed,
             "tally": self.tally.state(),
@@ -251,7 +298,11 @@ class League:
     def tensors(self) -> dict[str, torch.Tensor]:
         """What the players remember of the episodes they are in."""
         memories = {f"{k}/{role}": player.state for (k, role), player in self.players.items()}
-        seen = {f"{k}/{role}/{n}": t for (k, role), player in self.players.items() for n, t in player.frames.kept.items()}
+        seen = {
+            f"{k}/{role}/{n}": t
+            for (k, role), player in self.players.items()
+            for n, t in player.frames.kept.items()
+        }
         return memories | seen
 
     def load_state(self, state: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
@@ -266,11 +317,14 @@ class League:
         for k, saved in enumerate(state["slots"]):
             self.fill(k, saved["snapshots"])
             self.slots[k].open = saved["open"]
-        self.batch.arrays["slot_open"][...] = torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
+        self.batch.arrays["slot_open"][...] = (
+            torch.from_numpy(is_open) if self.config.device == "cuda" else is_open
+        )
         for name, tensor in self.tensors().items():
             if tensor.shape != tensors[name].shape:
                 raise LudusError(
-                    f"{self.run.path} was saved by an older version, which put the pool in all envs: start a new run from its weights "
+                    f"{self.run.path} was saved by an older version, which put the pool in all "
+                    "envs: start a new run from its weights "
                     f"(--init-from {self.run.path})"
                 )
             tensor.copy_(tensors[name])
@@ -280,15 +334,21 @@ def _told(on_step: Callable[[int], None], before: int, done: int) -> None:
     on_step(before + done)
 
 
-def load_opponent(reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Policy]:
-    """The policies of another run, which must have the layout and the networks of this one: slots hold copies of weights."""
+def load_opponent(
+    reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]
+) -> dict[str, Policy]:
+    """The policies of another run, which must have the layout and the networks of this one: slots
+    hold copies of weights."""
     others, their_layout = load_policies(reference)
     check_same_layout(their_layout, layout, f"{reference} and this run")
     for role, policy in policies.items():
         ours, theirs = (describe(p) for p in (policy, others[role]))
         if ours != theirs:
             different = sorted(dict(ours.items() ^ theirs.items()))
-            raise LudusError(f"{reference} is another network: it differs in {different[:3]}; use the same policy settings")
+            raise LudusError(
+                f"{reference} is another network: it differs in {different[:3]}; use the same "
+                "policy settings"
+            )
     return others
 
 

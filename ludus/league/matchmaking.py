@@ -43,7 +43,9 @@ def even(scores: np.ndarray) -> np.ndarray:
     return scores * (1 - scores) + 1e-3
 
 
-SAMPLERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {f.__name__: f for f in (uniform, recent, latest, hard, even)}
+SAMPLERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    f.__name__: f for f in (uniform, recent, latest, hard, even)
+}
 
 
 def check_sampler(name: str) -> None:
@@ -51,7 +53,9 @@ def check_sampler(name: str) -> None:
         raise LudusError(f"league.sampler={name} is unknown: {nearest(name, SAMPLERS)}")
 
 
-def draw(sampler: str, snapshots: Sequence[int], scores: Mapping[int, float], random: np.random.Generator) -> int:
+def draw(
+    sampler: str, snapshots: Sequence[int], scores: Mapping[int, float], random: np.random.Generator
+) -> int:
     """A snapshot (by its step), oldest first in `snapshots`."""
     weights = SAMPLERS[sampler](np.array([scores.get(s, UNKNOWN) for s in snapshots]))
     return int(snapshots[random.choice(len(snapshots), p=weights / weights.sum())])

@@ -26,23 +26,41 @@ Table = dict[str, dict[str, Cell]]  # row → column: how the row fares against 
 
 
 def payoff(reference: str, snapshots: int, episodes: int) -> dict[str, Any]:
-    """Plays the matrix. In a game of roles there is one for each: its policies against those and the bots of the others."""
+    """Plays the matrix. In a game of roles there is one for each: its policies against those and
+    the bots of the others."""
     if snapshots < 1 or episodes < 1:
-        raise LudusError(f"a payoff matrix of {snapshots} snapshots and {episodes} episodes is empty: use at least 1 of each")
+        raise LudusError(
+            f"a payoff matrix of {snapshots} snapshots and {episodes} episodes is empty: use at "
+            "least 1 of each"
+        )
     run = Run(split_reference(reference)[0])
     config = run.config()
     config.device = "cpu"
     batch = make_batch(config, 1, 0)
     check_playable(config, batch)
     rivals = Rivals(run)
-    policies = {f"snapshot:{step}": rivals.snapshot(str(step)) for step in evenly(rivals.steps(), snapshots)}
+    policies = {
+        f"snapshot:{step}": rivals.snapshot(str(step)) for step in evenly(rivals.steps(), snapshots)
+    }
     newest, layout = load_policies(reference)
     game = Match(config, episodes)
     bots = against_list(batch.controllers, ("bots",), single=False)
     symmetric = next(iter(sides(batch.layout))).startswith("team")
-    tables = _symmetric(game, {**policies, NOW: newest}, bots) if symmetric else _roles(game, {**policies, NOW: newest}, bots)
-    forgetting = {role: {name: cell for name, cell in table[NOW].items() if name in policies} for role, table in tables.items()}
-    return {"step": layout["step"], "episodes": episodes, "tables": tables, "forgetting": forgetting}
+    tables = (
+        _symmetric(game, {**policies, NOW: newest}, bots)
+        if symmetric
+        else _roles(game, {**policies, NOW: newest}, bots)
+    )
+    forgetting = {
+        role: {name: cell for name, cell in table[NOW].items() if name in policies}
+        for role, table in tables.items()
+    }
+    return {
+        "step": layout["step"],
+        "episodes": episodes,
+        "tables": tables,
+        "forgetting": forgetting,
+    }
 
 
 def columns(table: Table) -> list[str]:
@@ -54,9 +72,13 @@ def columns(table: Table) -> list[str]:
 def check_playable(config: Config, batch: Any) -> None:
     """Refuses games in which nobody can win against anybody."""
     if not sides(batch.layout):
-        raise LudusError(f"{config.game} has no other side to play: there is nothing to compare in pairs")
+        raise LudusError(
+            f"{config.game} has no other side to play: there is nothing to compare in pairs"
+        )
     if not has_outcomes(batch.game):
-        raise LudusError(f"the rules of {config.game} do not say who wins: let a phase write 'outcome'")
+        raise LudusError(
+            f"the rules of {config.game} do not say who wins: let a phase write 'outcome'"
+        )
 
 
 class Match:
@@ -65,14 +87,18 @@ class Match:
     def __init__(self, config: Config, episodes: int) -> None:
         self.config, self.episodes, self.seed = config, episodes, config.eval.seed + 1
 
-    def __call__(self, policies: Mapping[str, Policy], against: str, rivals: Mapping[str, Policy] | None) -> dict[str, Rates]:
+    def __call__(
+        self, policies: Mapping[str, Policy], against: str, rivals: Mapping[str, Policy] | None
+    ) -> dict[str, Rates]:
         """Role → how often `policies` won, drew and lost in it."""
         found = measure(self.make, policies, against, self.episodes, self.seed, rivals=rivals)
         out = {}
         for role in policies:
             prefix = f"{role}/" if len(policies) > 1 else ""
             if f"{prefix}win_rate" in found:  # a bot of one role only is met by the others only
-                won, drawn, lost = (found[f"{prefix}{name}_rate"] for name in ("win", "draw", "loss"))
+                won, drawn, lost = (
+                    found[f"{prefix}{name}_rate"] for name in ("win", "draw", "loss")
+                )
                 out[role] = (won, drawn, lost)
         return out
 
@@ -86,7 +112,9 @@ def cell(won: np.ndarray, drawn: np.ndarray, lost: np.ndarray) -> Cell:
     return {"win_rate": rate["mean"], "low": rate["low"], "high": rate["high"], **shares}
 
 
-def _symmetric(game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]) -> dict[str, Table]:
+def _symmetric(
+    game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]
+) -> dict[str, Table]:
     """Each pair once: what one wins the other loses."""
     role = next(iter(policies[NOW]))
     table: Table = {name: {} for name in (*policies, *bots)}
@@ -98,7 +126,9 @@ def _symmetric(game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: 
     return {role: table}
 
 
-def _roles(game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]) -> dict[str, Table]:
+def _roles(
+    game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]
+) -> dict[str, Table]:
     """Every policy in each role against every policy and bot in the others."""
     tables: dict[str, Table] = {role: {name: {} for name in policies} for role in policies[NOW]}
     for row in policies:

@@ -31,15 +31,27 @@ def _ratings(axes: Any, ratings: Mapping[str, Rating]) -> None:
     for name, rating in ratings.items():
         player = name.removeprefix(rating.role + " ")
         if player.startswith("snapshot:"):
-            lines.setdefault(rating.role, []).append((int(player.removeprefix("snapshot:")), rating))
+            lines.setdefault(rating.role, []).append(
+                (int(player.removeprefix("snapshot:")), rating)
+            )
         else:
             axes.axhline(rating.mean, linewidth=0.8, linestyle=":", color="gray")
-            axes.annotate(name, (0.01, rating.mean), xycoords=("axes fraction", "data"), fontsize=7, va="bottom")
+            axes.annotate(
+                name,
+                (0.01, rating.mean),
+                xycoords=("axes fraction", "data"),
+                fontsize=7,
+                va="bottom",
+            )
     for role, points in lines.items():
         points.sort(key=lambda point: point[0])
         steps = [step for step, _ in points]
-        axes.plot(steps, [r.mean for _, r in points], marker=".", linewidth=1.2, label=role or "policy")
-        axes.fill_between(steps, [r.low for _, r in points], [r.high for _, r in points], alpha=0.15)
+        axes.plot(
+            steps, [r.mean for _, r in points], marker=".", linewidth=1.2, label=role or "policy"
+        )
+        axes.fill_between(
+            steps, [r.low for _, r in points], [r.high for _, r in points], alpha=0.15
+        )
     axes.set_title("Rating of the snapshot of each step (95%)", fontsize=10, loc="left")
     axes.set_xlabel("agent-steps", fontsize=8)
     if lines:
@@ -54,7 +66,9 @@ def _matrix(axes: Any, role: str, table: Table) -> None:
         for x, column in enumerate(across):
             if cell := table[row].get(column):
                 score[y, x] = cell["win_rate"] + cell["draw_rate"] / 2
-                axes.text(x, y, f"{100 * cell['win_rate']:.0f}", ha="center", va="center", fontsize=7)
+                axes.text(
+                    x, y, f"{100 * cell['win_rate']:.0f}", ha="center", va="center", fontsize=7
+                )
     axes.imshow(score, cmap="RdBu", vmin=0, vmax=1, alpha=0.7)
     axes.set_xticks(range(len(across)), across, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), rows, fontsize=7)

@@ -1,6 +1,8 @@
-"""Snapshots: copies of the policies of all roles, one file per step, in the run's folder. They never change once written.
+"""Snapshots: copies of the policies of all roles, one file per step, in the run's folder. They
+never change once written.
 
-A file stays as long as the pool or a kept checkpoint refers to it: a run can be resumed from each of its checkpoints.
+A file stays as long as the pool or a kept checkpoint refers to it: a run can be resumed from each
+of its checkpoints.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from ludus.training.run import Run
 
 
 class Pool:
-    """At most `size` snapshots; when there are too many, one is dropped where they lie closest, so that old ones stay."""
+    """At most `size` snapshots; when there are too many, one is dropped where they lie closest, so
+    that old ones stay."""
 
     def __init__(self, run: Run, size: int) -> None:
         self.run, self.size = run, size
@@ -38,7 +41,8 @@ class Pool:
 
     @property
     def own(self) -> list[int]:
-        """Snapshots of this run. Those of other runs, which it started with, have numbers below 0."""
+        """Snapshots of this run. Those of other runs, which it started with, have numbers below
+        0."""
         return [step for step in self.hashes if step >= 0]
 
     def path(self, step: int) -> Path:
@@ -47,7 +51,9 @@ class Pool:
     def add(self, step: int, policies: Mapping[str, torch.nn.Module]) -> None:
         """Writes the policies as they are now."""
         tensors = {
-            f"{role}/{n}": t.detach().cpu().contiguous() for role, p in policies.items() for n, t in p.state_dict().items()
+            f"{role}/{n}": t.detach().cpu().contiguous()
+            for role, p in policies.items()
+            for n, t in p.state_dict().items()
         }
         self.folder.mkdir(exist_ok=True)
         partial = self.path(step).with_suffix(".tmp")
@@ -62,7 +68,8 @@ class Pool:
             self.retired[out] = self.hashes.pop(out)
 
     def remove_unused(self, in_slots: Collection[int], referenced: Collection[int]) -> None:
-        """Removes the files of snapshots that neither the pool, nor a slot, nor a checkpoint (`referenced`) has any more."""
+        """Removes the files of snapshots that neither the pool, nor a slot, nor a checkpoint
+        (`referenced`) has any more."""
         self.retired = {step: text for step, text in self.retired.items() if step in in_slots}
         for path in self.folder.glob("*.safetensors"):
             if int(path.stem) not in {*self.hashes, *self.retired, *referenced}:
@@ -73,17 +80,25 @@ class Pool:
             return hashlib.sha256(regular(self.path(step)).read_bytes()).hexdigest()
         except OSError as error:
             raise LudusError(
-                f"the snapshot {self.path(step)} cannot be read ({error}): resume from an older checkpoint"
+                f"the snapshot {self.path(step)} cannot be read ({error}): resume from an older "
+                "checkpoint"
             ) from None
 
     def load(self, step: int, role: str) -> dict[str, torch.Tensor]:
         """The weights of a role's policy."""
-        return {n.removeprefix(role + "/"): t for n, t in self.read(step).items() if n.startswith(role + "/")}
+        return {
+            n.removeprefix(role + "/"): t
+            for n, t in self.read(step).items()
+            if n.startswith(role + "/")
+        }
 
     def read(self, step: int) -> dict[str, torch.Tensor]:
         """A snapshot's tensors, after making sure that the file is the one that was written."""
         if self.hash(step) != (self.hashes | self.retired)[step]:
-            raise LudusError(f"the snapshot {self.path(step)} is not the file that was written (its hash differs)")
+            raise LudusError(
+                f"the snapshot {self.path(step)} is not the file that was written (its hash "
+                "differs)"
+            )
         try:
             return load_file(self.path(step))
         except SafetensorError as error:
@@ -97,7 +112,9 @@ class Pool:
 
 def crowded(steps: Sequence[int]) -> int:
     """The inner step whose neighbours are closest together: the first and the last always stay."""
-    return min(zip(steps, steps[1:], steps[2:], strict=False), key=lambda three: three[2] - three[0])[1]
+    return min(
+        zip(steps, steps[1:], steps[2:], strict=False), key=lambda three: three[2] - three[0]
+    )[1]
 
 
 def evenly(steps: Sequence[int], count: int) -> list[int]:

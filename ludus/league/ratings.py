@@ -1,7 +1,9 @@
-"""Ratings by openskill, computed anew from matches.jsonl every time: the same file gives the same ratings.
+"""Ratings by openskill, computed anew from matches.jsonl every time: the same file gives the same
+ratings.
 
-The roles of an asymmetric game are rated as players of their own ("chaser snapshot:0"): each meets only the other roles.
-A player is frozen, so nothing is added to its uncertainty between games (tau 0).
+The roles of an asymmetric game are rated as players of their own ("chaser snapshot:0"): each meets
+only the other roles. A player is frozen, so nothing is added to its uncertainty between games (tau
+0).
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ from ludus.reading import read_lines
 from ludus.training.run import Run
 
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
-RANKS = {"won": [0.0, 1.0], "drawn": [0.0, 0.0], "lost": [1.0, 0.0]}  # learner, opponent: the lower is the better
+RANKS = {
+    "won": [0.0, 1.0],
+    "drawn": [0.0, 0.0],
+    "lost": [1.0, 0.0],
+}  # learner, opponent: the lower is the better
 
 Player = tuple[str, str]  # role, and snapshot:STEP, bot:NAME or a run
 
 
 @dataclass(frozen=True)
 class Rating:
-    """Strength on openskill's scale (a newcomer has 25 ± 16), with a 95% interval, and the games it was computed from."""
+    """Strength on openskill's scale (a newcomer has 25 ± 16), with a 95% interval, and the games it
+    was computed from."""
 
     role: str  # "" in games of teams
     mean: float
@@ -49,7 +56,9 @@ class Ratings:
             return
         for outcome in spread(line):
             before = [[self.found.get(player) or self.model.rating()] for player in pair]
-            for player, (after,) in zip(pair, self.model.rate(before, ranks=RANKS[outcome]), strict=True):
+            for player, (after,) in zip(
+                pair, self.model.rate(before, ranks=RANKS[outcome]), strict=True
+            ):
                 self.found[player] = after
                 self.games[player] = self.games.get(player, 0) + 1
             self.learners[pair[0][0]] = pair[0]
@@ -59,18 +68,22 @@ class Ratings:
         out = {}
         for player, found in sorted(self.found.items(), key=lambda item: -item[1].mu):
             half = Z * found.sigma
-            out[" ".join(player).strip()] = Rating(player[0], found.mu, found.mu - half, found.mu + half, self.games[player])
+            out[" ".join(player).strip()] = Rating(
+                player[0], found.mu, found.mu - half, found.mu + half, self.games[player]
+            )
         return out
 
     def metrics(self) -> dict[str, float]:
-        """Of each role (one in games of teams) the learner's rating, and the mean of the snapshots it has met, which stay as they
-        were: a rating that only rises with theirs is inflation."""
+        """Of each role (one in games of teams) the learner's rating, and the mean of the snapshots
+        it has met, which stay as they were: a rating that only rises with theirs is inflation."""
         out = {}
         for role, learner in self.learners.items():
             others = [
                 rating
                 for player, rating in self.found.items()
-                if player != learner and player[1].startswith("snapshot:") and (player[0] != role or not role)
+                if player != learner
+                and player[1].startswith("snapshot:")
+                and (player[0] != role or not role)
             ]
             prefix = f"league/{role}/" if role else "league/"
             out[f"{prefix}rating"] = float(self.found[learner].mu)
@@ -97,15 +110,24 @@ def players(line: Mapping[str, Any], roles: Sequence[str]) -> tuple[Player, Play
 
 
 def spread(line: Mapping[str, Any]) -> Iterator[str]:
-    """The outcomes of at most MOST_GAMES games in the proportions of a line, well mixed: the order must not favour a side."""
+    """The outcomes of at most MOST_GAMES games in the proportions of a line, well mixed: the order
+    must not favour a side."""
     counts = {outcome: float(line[outcome]) for outcome in RANKS}
     total = sum(counts.values())
     number = min(MOST_GAMES, round(total))
-    whole = {outcome: int(number * count / total) for outcome, count in counts.items()} if number else {}
-    by_remainder = sorted(whole, key=lambda outcome: -(number * counts[outcome] / total - whole[outcome]))
+    whole = (
+        {outcome: int(number * count / total) for outcome, count in counts.items()}
+        if number
+        else {}
+    )
+    by_remainder = sorted(
+        whole, key=lambda outcome: -(number * counts[outcome] / total - whole[outcome])
+    )
     for outcome in by_remainder[: number - sum(whole.values())]:
         whole[outcome] += 1
-    places = [((i + 0.5) / count, outcome) for outcome, count in whole.items() for i in range(count)]
+    places = [
+        ((i + 0.5) / count, outcome) for outcome, count in whole.items() for i in range(count)
+    ]
     return (outcome for _, outcome in sorted(places))
 
 
@@ -115,8 +137,11 @@ def of_run(run: Run) -> dict[str, Rating]:
     return rate(lines, list(run.read_json("game.json")["layout"]["roles"])) if lines else {}
 
 
-def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
-    """Side → opponent → the learner's results over the whole log, with the interval of its win rate. Teams count together."""
+def win_rates(
+    lines: Iterable[Mapping[str, Any]], roles: Sequence[str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Side → opponent → the learner's results over the whole log, with the interval of its win
+    rate. Teams count together."""
     counts: dict[tuple[str, str], list[float]] = {}
     for line in lines:
         side = line["side"] if line["side"] in roles else ""
@@ -128,7 +153,11 @@ def win_rates(lines: Iterable[Mapping[str, Any]], roles: Sequence[str]) -> dict[
         if episodes > 0:
             low, high = wilson(won, episodes)
             shares = {"win_rate": won / episodes, "low": low, "high": high}
-            rest = {"draw_rate": drawn / episodes, "loss_rate": lost / episodes, "episodes": episodes}
+            rest = {
+                "draw_rate": drawn / episodes,
+                "loss_rate": lost / episodes,
+                "episodes": episodes,
+            }
             out.setdefault(side, {})[opponent] = shares | rest
     return out
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from ludus.intervals import wilson
 
-RECENT = 400  # episodes after which older results fade: about what a win rate needs to be known to ±5%
+RECENT = (
+    400  # episodes after which older results fade: about what a win rate needs to be known to ±5%
+)
 
 
 class Tally:
@@ -29,7 +31,11 @@ class Tally:
     def score(self, key: str, fallback: float = 0.5) -> float:
         """The share of points: 1 for a win, a half for a draw."""
         counts = self.counts.get(key)
-        return float((counts[1] + 0.5 * counts[2]) / counts[0]) if counts is not None and counts[0] > 0 else fallback
+        return (
+            float((counts[1] + 0.5 * counts[2]) / counts[0])
+            if counts is not None and counts[0] > 0
+            else fallback
+        )
 
     def interval(self, key: str) -> tuple[float, float]:
         counts = self.counts.get(key, np.zeros(4))
@@ -55,16 +61,23 @@ class Matches:
         """Lines for matches.jsonl: the learner is named by the snapshot it has come from."""
         lines = [
             {
-                "progress/agent_steps": agent_steps, "learner": f"snapshot:{learner}", "side": side, "opponent": opponent,
-                **dict(zip(("episodes", "won", "drawn", "lost"), counts.round(3).tolist(), strict=True)),
+                "progress/agent_steps": agent_steps,
+                "learner": f"snapshot:{learner}",
+                "side": side,
+                "opponent": opponent,
+                **dict(
+                    zip(("episodes", "won", "drawn", "lost"), counts.round(3).tolist(), strict=True)
+                ),
             }
             for (side, opponent), counts in self.pending.items()
-        ]  # fmt: skip
+        ]
         self.pending = {}
         return lines
 
     def state(self) -> list[list[Any]]:
-        return [[side, opponent, counts.tolist()] for (side, opponent), counts in self.pending.items()]
+        return [
+            [side, opponent, counts.tolist()] for (side, opponent), counts in self.pending.items()
+        ]
 
     def load_state(self, state: list[list[Any]]) -> None:
         self.pending = {(side, opponent): np.array(counts) for side, opponent, counts in state}

@@ -18,12 +18,15 @@ def generalised_advantages(
     out: Tensor,
     target: Tensor | None = None,
 ) -> Tensor:
-    """GAE(λ) in units of reward, into `out`; into `target` the return that each row's value should predict.
+    """GAE(λ) in units of reward, into `out`; into `target` the return that each row's value should
+    predict.
 
-    A *terminated* row has no future. A *truncated* row has one, the value of the true final observation, which is the next
-    row's observation (the row after it is the reset row, which is not valid and learns nothing). Both cut the sum.
-    An *idle* row (alive, but without a decision) is worth what follows it, so that a decision sees exactly what the idle steps
-    after it bring. Its own value is used only where the rollout ends in the middle of them: as the bootstrap, like any other.
+    A *terminated* row has no future. A *truncated* row has one, the value of the true final
+    observation, which is the next row's observation (the row after it is the reset row, which is
+    not valid and learns nothing). Both cut the sum. An *idle* row (alive, but without a decision)
+    is worth what follows it, so that a decision sees exactly what the idle steps after it bring.
+    Its own value is used only where the rollout ends in the middle of them: as the bootstrap, like
+    any other.
     """
     goes_on = gamma * (~terminated).to(value.dtype)
     carries = gae_lambda * goes_on * ~truncated
@@ -54,8 +57,8 @@ def standardise(x: Tensor, mask: Tensor) -> Tensor:
 
 @torch.no_grad()
 def explained_variance(prediction: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """1: the value predicts returns perfectly; 0: no better than their mean; below 0: worse. NaN where returns do not vary, or
-    there are none: then there is nothing to explain."""
+    """1: the value predicts returns perfectly; 0: no better than their mean; below 0: worse. NaN
+    where returns do not vary, or there are none: then there is nothing to explain."""
     mean = masked_mean(target, mask)
     variance = masked_mean((target - mean).square(), mask)
     error = target - prediction

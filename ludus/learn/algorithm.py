@@ -25,13 +25,18 @@ class Evidence(NamedTuple):
 
     inputs: tuple[Any, ...]  # arguments of the policy for some rows of one step
     observation: Tensor  # [rows, entries] that were learned from
-    suspects: Mapping[str, Tensor]  # name → tensor in the order of computation, to find the first NaN in
+    suspects: Mapping[
+        str, Tensor
+    ]  # name → tensor in the order of computation, to find the first NaN in
     replay: Any = None  # the Replay of the role, where there is one
-    decided: bool = True  # did the role decide anything in this iteration? Else at most its value was learned
+    decided: bool = (
+        True  # did the role decide anything in this iteration? Else at most its value was learned
+    )
 
 
 class Algorithm(Protocol):
-    """An iteration is `collect`, then `learn`. All randomness comes from torch's generator, which the trainer seeds before."""
+    """An iteration is `collect`, then `learn`. All randomness comes from torch's generator, which
+    the trainer seeds before."""
 
     policies: dict[str, Any]
     """What acts for each role: a Policy, or what is called like one."""
@@ -44,7 +49,8 @@ class Algorithm(Protocol):
         """Plays."""
 
     def learn(self, share: float) -> dict[str, float]:
-        """Updates; returns metrics under their full names. `share`: how much of the budget is spent, for schedules."""
+        """Updates; returns metrics under their full names. `share`: how much of the budget is
+        spent, for schedules."""
 
     def learned_steps(self) -> int:
         """Agent-steps of the last `collect` that learning agents took."""
@@ -71,28 +77,44 @@ class Algorithm(Protocol):
         """What the next iteration needs of the last one, as the tensors that hold it."""
 
     def cut_episodes(self) -> None:
-        """After a resume in envs that could not be saved: all episodes are cut where they stood, and the next row shows their
-        final observations."""
+        """After a resume in envs that could not be saved: all episodes are cut where they stood,
+        and the next row shows their final observations."""
 
 
 class Learner:
-    """What algorithms share: roles, frozen opponents, and parts of an iteration that are graphs on CUDA."""
+    """What algorithms share: roles, frozen opponents, and parts of an iteration that are graphs on
+    CUDA."""
 
-    def __init__(self, batch: Any, config: Config, make_role: Callable[[str, slice, Any, Config], Any]) -> None:
+    def __init__(
+        self, batch: Any, config: Config, make_role: Callable[[str, slice, Any, Config], Any]
+    ) -> None:
         self.batch, self.config = batch, config
-        self.roles: dict[str, Any] = {s.role: make_role(s.role, s.agents, batch, config) for s in batch.layout.seats}
+        self.roles: dict[str, Any] = {
+            s.role: make_role(s.role, s.agents, batch, config) for s in batch.layout.seats
+        }
         self.policies = {name: role.policy for name, role in self.roles.items()}
-        self.opponents: list[Player] = []  # frozen policies in slots; they act where `controller` says so
+        self.opponents: list[
+            Player
+        ] = []  # frozen policies in slots; they act where `controller` says so
         self.on_gpu = config.device == "cuda"
         self.graphs = Graphs(self.tensors) if self.on_gpu else None
 
     def tensors(self) -> list[Tensor]:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
-        memories = [t for opponent in self.opponents for t in (opponent.state, *opponent.frames.kept.values())]
-        return [*self.batch.arrays.values(), *memories, *(t for role in self.roles.values() for t in role.tensors())]
+        memories = [
+            t
+            for opponent in self.opponents
+            for t in (opponent.state, *opponent.frames.kept.values())
+        ]
+        return [
+            *self.batch.arrays.values(),
+            *memories,
+            *(t for role in self.roles.values() for t in role.tensors()),
+        ]
 
     def cut_episodes(self) -> None:
-        """The next row is a reset row, which ends what is remembered: nothing else is kept of the open episodes."""
+        """The next row is a reset row, which ends what is remembered: nothing else is kept of the
+        open episodes."""
 
     def run(self, name: str, function: Callable[[], None]) -> None:
         """Runs a part of the iteration; on CUDA as a graph."""
@@ -102,7 +124,8 @@ class Learner:
             self.graphs.run(name, function)
 
     def precision(self) -> AbstractContextManager[Any]:
-        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates inside a graph."""
+        """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates
+        inside a graph."""
         if self.config.train.dtype == "bfloat16":
             return torch.autocast(self.config.device, torch.bfloat16, cache_enabled=False)
         return nullcontext()
@@ -112,8 +135,14 @@ def make_algorithm(batch: Any, config: Config) -> Algorithm:
     from ludus.learn.ppo import PPO
     from ludus.learn.rainbow import Rainbow
 
-    kept, setting = ("replays", "rainbow.replay") if config.algorithm == "rainbow" else ("rollouts", "learn.rollout")
-    with fitting(f"the {kept} of {config.envs:,} envs of {config.game}", f"lower --envs or {setting}"):
+    kept, setting = (
+        ("replays", "rainbow.replay")
+        if config.algorithm == "rainbow"
+        else ("rollouts", "learn.rollout")
+    )
+    with fitting(
+        f"the {kept} of {config.envs:,} envs of {config.game}", f"lower --envs or {setting}"
+    ):
         return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
 
 
@@ -124,4 +153,10 @@ def make_policy(layout: Any, config: Config, role: str) -> Any:
         from ludus.policies.q_policy import QPolicy
 
         return QPolicy(layout.observation, space, config.policy, config.rainbow, layout.seen)
-    return Policy(layout.observation, space, config.policy, layout.seen, config.learn.for_role(role).reward_scale)
+    return Policy(
+        layout.observation,
+        space,
+        config.policy,
+        layout.seen,
+        config.learn.for_role(role).reward_scale,
+    )

@@ -8,11 +8,13 @@ from ludus.sim.game import evaluate
 
 
 def feasible_values(batch: Any, role: str, gamma: float) -> tuple[float, float] | None:
-    """The lowest and the highest possible value, in units of reward; None where rewards are not declared.
+    """The lowest and the highest possible value, in units of reward; None where rewards are not
+    declared.
 
-    A term that is bounded over an episode is so over its rest, if its sign never changes; otherwise what is still to come can
-    be as large as the distance between its bounds. Values look beyond an episode that is cut off, so a term that pays every
-    step may add up for 1 / (1 − gamma) steps where that is longer.
+    A term that is bounded over an episode is so over its rest, if its sign never changes; otherwise
+    what is still to come can be as large as the distance between its bounds. Values look beyond an
+    episode that is cut off, so a term that pays every step may add up for 1 / (1 − gamma) steps
+    where that is longer.
     """
     rewards = getattr(batch.game, "rewards", None)
     if rewards is None:
@@ -23,10 +25,15 @@ def feasible_values(batch: Any, role: str, gamma: float) -> tuple[float, float] 
     longer = max(1.0, 1 / ((1 - gamma) * steps)) if gamma < 1 else 1.0
     low = high = 0.0
     for name, term in rewards.items():
-        if term.roles is not None and role not in ((term.roles,) if isinstance(term.roles, str) else term.roles):
+        if term.roles is not None and role not in (
+            (term.roles,) if isinstance(term.roles, str) else term.roles
+        ):
             continue
         weight = settings.weights[name]
-        ends = (weight * evaluate(term.least, names), weight * (evaluate(term.most, names) if term.most is not None else steps))
+        ends = (
+            weight * evaluate(term.least, names),
+            weight * (evaluate(term.most, names) if term.most is not None else steps),
+        )
         worst, best = min(ends), max(ends)
         if worst < 0 < best:
             worst, best = worst - best, best - worst

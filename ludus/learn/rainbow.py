@@ -1,15 +1,18 @@
 """Rainbow with implicit quantiles: Q-learning from replayed transitions, every component a switch.
 
-From top to bottom: the losses, `Role` holds what one role learns with, `Rainbow.collect` plays, `Rainbow.learn` updates.
-The parts and their papers: n-step targets, double and dueling networks, prioritised replay, noisy weights (Hessel et al.
-2018 put them together), implicit quantiles (Dabney et al. 2018). Where this differs: many envs act between updates;
-actions are chosen by evenly spaced quantiles instead of random ones, so that playing is a function of the observation, and
-the random ones of an update are spread evenly, which leaves less noise in the small differences between actions;
-one draw of weight noise serves all envs for a step; a running average of the weights plays outside training, because the
-greedy policy of the newest weights swings from one update to the next.
+From top to bottom: the losses, `Role` holds what one role learns with, `Rainbow.collect` plays,
+`Rainbow.learn` updates. The parts and their papers: n-step targets, double and dueling networks,
+prioritised replay, noisy weights (Hessel et al. 2018 put them together), implicit quantiles (Dabney
+et al. 2018). Where this differs: many envs act between updates; actions are chosen by evenly spaced
+quantiles instead of random ones, so that playing is a function of the observation, and the random
+ones of an update are spread evenly, which leaves less noise in the small differences between
+actions; one draw of weight noise serves all envs for a step; a running average of the weights plays
+outside training, because the greedy policy of the newest weights swings from one update to the
+next.
 
-Axes: R rows (env × agent of the role), B transitions, N and M quantiles of the learning and of the target network.
-Nothing here reads a tensor back to the host inside a rollout or an update: on CUDA both are graphs, captured once.
+Axes: R rows (env × agent of the role), B transitions, N and M quantiles of the learning and of the
+target network. Nothing here reads a tensor back to the host inside a rollout or an update: on CUDA
+both are graphs, captured once.
 """
 
 from __future__ import annotations
@@ -31,7 +34,15 @@ from ludus.policies.q_policy import NoisyLinear, QPolicy, move
 
 SAMPLE = 512  # rows for diagnostics
 SAVED_BYTES = 256_000_000  # a larger replay is no part of checkpoints
-SUMS = ("loss", "td_error", "q_mean", "grad_norm", "clipped_updates", "replay_age", "unusable_share")
+SUMS = (
+    "loss",
+    "td_error",
+    "q_mean",
+    "grad_norm",
+    "clipped_updates",
+    "replay_age",
+    "unusable_share",
+)
 
 
 def huber(error: Tensor, kappa: float) -> Tensor:
@@ -41,13 +52,15 @@ def huber(error: Tensor, kappa: float) -> Tensor:
 
 
 def quantile_huber(error_bnm: Tensor, shares_bn: Tensor, kappa: float) -> Tensor:
-    """[B]: errors (target − estimate) above a quantile weigh its share, those below the rest; summed over N, mean over M."""
+    """[B]: errors (target − estimate) above a quantile weigh its share, those below the rest;
+    summed over N, mean over M."""
     weight = (shares_bn.unsqueeze(-1) - (error_bnm < 0).float()).abs()
     return (weight * huber(error_bnm, kappa) / kappa).mean(-1).sum(-1)
 
 
 def random_shares(rows: int, count: int, device: torch.device) -> Tensor:
-    """[rows, count] quantiles, one from each of `count` equal parts: each is uniform, and their mean is less noisy."""
+    """[rows, count] quantiles, one from each of `count` equal parts: each is uniform, and their
+    mean is less noisy."""
     return (torch.arange(count, device=device) + torch.rand(rows, count, device=device)) / count
 
 
@@ -61,13 +74,14 @@ def epsilon_at(c: RainbowConfig, steps: int, episodes: int) -> float:
 
 
 def average_at(most: float, updates: int) -> float:
-    """The share of the averaged weights that stays: at first it looks back over a tenth of the updates, so that it is never
-    stuck with untrained weights."""
+    """The share of the averaged weights that stays: at first it looks back over a tenth of the
+    updates, so that it is never stuck with untrained weights."""
     return min(most, (1 + updates) / (10 + updates))
 
 
 class Count(nn.Module):
-    """How far a role has come. Saved with the weights, so that a resumed or forked run explores as little as the old one did."""
+    """How far a role has come. Saved with the weights, so that a resumed or forked run explores as
+    little as the old one did."""
 
     iterations: Tensor
     steps: Tensor
@@ -93,26 +107,45 @@ class Role:
         self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
         self.parameters = list(self.policy.online.parameters())
         on_gpu = device == "cuda"
-        rate = torch.tensor(1e-3, device=device) if on_gpu else 1e-3  # in a graph the learning rate must live on the device
+        rate = (
+            torch.tensor(1e-3, device=device) if on_gpu else 1e-3
+        )  # in a graph the learning rate must live on the device
         self.optimizer = torch.optim.AdamW(
-            self.parameters, lr=rate, eps=c.adam_epsilon, weight_decay=c.weight_decay, fused=True, capturable=on_gpu
+            self.parameters,
+            lr=rate,
+            eps=c.adam_epsilon,
+            weight_decay=c.weight_decay,
+            fused=True,
+            capturable=on_gpu,
         )
         masked = batch.layout.sizes["num_masked"] if self.policy.space.masked else 0
         self.replay = Replay(
-            c.replay, self.rows, self.policy.entries, masked, self.policy.seen, n_step=c.n_step,
-            alpha=c.alpha if c.prioritised else None, device=device,
-        )  # fmt: skip
+            c.replay,
+            self.rows,
+            self.policy.entries,
+            masked,
+            self.policy.seen,
+            n_step=c.n_step,
+            alpha=c.alpha if c.prioritised else None,
+            device=device,
+        )
         self.start = torch.ones(self.rows, dtype=torch.bool, device=device)
         self.count = Count()
         self.warm = False
         self.last_updates = self.last_steps = 0
         self.updates_per_iteration = c.rollout * self.rows * c.replay_ratio / c.batch
-        self.epsilon, self.gamma, self.beta, self.following = (torch.zeros((), device=device) for _ in range(4))
+        self.epsilon, self.gamma, self.beta, self.following = (
+            torch.zeros((), device=device) for _ in range(4)
+        )
         self.gamma.fill_(parse(c.gamma)(0.0))
-        self.random_actions, self.ended_episodes = (torch.zeros((), device=device) for _ in range(2))
+        self.random_actions, self.ended_episodes = (
+            torch.zeros((), device=device) for _ in range(2)
+        )
         self.sums = torch.zeros(len(SUMS), device=device)
         self.q_extremes = torch.zeros(2, device=device)
-        self.noisy = [layer for layer in self.policy.online.modules() if isinstance(layer, NoisyLinear)]
+        self.noisy = [
+            layer for layer in self.policy.online.modules() if isinstance(layer, NoisyLinear)
+        ]
 
     def tensors(self) -> list[Tensor]:
         """Everything that an iteration changes and the next one needs."""
@@ -122,18 +155,24 @@ class Role:
         return [*modules, *optimizer, self.start, *sums, *self.replay.tensors().values()]
 
     def carried(self) -> dict[str, Tensor]:
-        """The replay, if it is small enough to be saved again and again; after a resume a larger one is filled anew."""
+        """The replay, if it is small enough to be saved again and again; after a resume a larger
+        one is filled anew."""
         kept = self.replay.tensors() if self.replay.nbytes <= SAVED_BYTES else {}
-        return {"start": self.start, "gamma": self.gamma, **{f"replay/{n}": t for n, t in kept.items()}}
+        return {
+            "start": self.start,
+            "gamma": self.gamma,
+            **{f"replay/{n}": t for n, t in kept.items()},
+        }
 
     def flat(self, name: str) -> Tensor:
         """A batch array of this role's agents as [rows, …], env after env."""
         return self.batch.tensor(name)[:, self.agents].flatten(0, 1)
 
-    # -- playing -------------------------------------------------------------------------------------------------------
+    # -- playing -----------------------------------------------------------------------------------
 
     def act(self) -> Tensor:
-        """Observes, chooses (at random with probability epsilon), and writes the action into the batch."""
+        """Observes, chooses (at random with probability epsilon), and writes the action into the
+        batch."""
         mask = self.flat("action_mask") if self.policy.space.masked else None
         observation = self.flat("observation")
         pictures = {name: self.flat(f"seen_{name}") for name in self.policy.seen}
@@ -145,11 +184,14 @@ class Role:
         at_random = torch.rand(self.rows, device=q.device) < self.epsilon
         action = torch.where(at_random, anything, q.argmax(-1))
         self.random_actions += at_random.float().mean() / self.config.rollout
-        self.batch.tensor("choices")[:, self.agents, :1] = action.view(self.batch.num_envs, self.num_agents, 1).int()
+        self.batch.tensor("choices")[:, self.agents, :1] = action.view(
+            self.batch.num_envs, self.num_agents, 1
+        ).int()
         return action
 
     def see(self, action: Tensor) -> None:
-        """What the step brought. Rows of bots and opponents are not this policy's: they are not valid here."""
+        """What the step brought. Rows of bots and opponents are not this policy's: they are not
+        valid here."""
         learns = self.flat("controller") == 0
         valid = self.flat("valid") & learns
         idle = self.flat("was_alive") & ~self.flat("valid") & learns
@@ -157,12 +199,15 @@ class Role:
         ends = self.flat("agent_terminated"), self.flat("agent_truncated")
         self.replay.add(action, reward, valid, idle, *ends, self.gamma)
         self.ended_episodes += ((ends[0] | ends[1]) & learns).sum()
-        self.start.view(self.batch.num_envs, self.num_agents).copy_(self.batch.tensor("resetting").unsqueeze(1))
+        self.start.view(self.batch.num_envs, self.num_agents).copy_(
+            self.batch.tensor("resetting").unsqueeze(1)
+        )
 
-    # -- learning ------------------------------------------------------------------------------------------------------
+    # -- learning ----------------------------------------------------------------------------------
 
     def set_schedules(self, share: float) -> float:
-        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns the learning rate."""
+        """Scheduled values for this point of the budget, as tensors that a graph can read. Returns
+        the learning rate."""
         c = self.config
         self.gamma.fill_(parse(c.gamma)(share))
         self.beta.fill_(parse(c.beta)(share))
@@ -175,13 +220,18 @@ class Role:
         return rate
 
     def updates_due(self) -> int:
-        """Whole updates of this iteration: none before the warm-up is over; fractions wait for a later one."""
+        """Whole updates of this iteration: none before the warm-up is over; fractions wait for a
+        later one."""
         done = int(self.count.iterations)
         self.count.iterations += 1
         if not self.warm:
             need = max(self.config.warm_up, self.config.batch, (self.config.n_step + 1) * self.rows)
             self.warm = min(int(self.replay.head), self.replay.length) * self.rows >= need
-        return int((done + 1) * self.updates_per_iteration) - int(done * self.updates_per_iteration) if self.warm else 0
+        return (
+            int((done + 1) * self.updates_per_iteration) - int(done * self.updates_per_iteration)
+            if self.warm
+            else 0
+        )
 
 
 class Rainbow(Learner):
@@ -192,10 +242,13 @@ class Rainbow(Learner):
     def __init__(self, batch: Any, config: Config) -> None:
         super().__init__(batch, config, Role)
         self.c = config.rainbow
-        self.feasible = {name: feasible_values(batch, name, max(parse(self.c.gamma).values)) for name in self.roles}
+        self.feasible = {
+            name: feasible_values(batch, name, max(parse(self.c.gamma).values))
+            for name in self.roles
+        }
         self.rollout_steps = self.c.rollout
 
-    # -- what the trainer asks for -------------------------------------------------------------------------------------
+    # -- what the trainer asks for -----------------------------------------------------------------
 
     def learned_steps(self) -> int:
         return sum(role.last_steps for role in self.roles.values())
@@ -209,7 +262,9 @@ class Rainbow(Learner):
             recent = role.replay.recent(self.c.rollout)
             choices, valid = role.replay.action[recent].unsqueeze(-1), role.replay.valid[recent]
             nothing = torch.zeros(*valid.shape, 0, device=valid.device)
-            out |= action_metrics(self.batch.layout.actions_of(name), name, nothing, nothing, choices, valid)
+            out |= action_metrics(
+                self.batch.layout.actions_of(name), name, nothing, nothing, choices, valid
+            )
         return out
 
     def buffer_bytes(self) -> int:
@@ -217,13 +272,19 @@ class Rainbow(Learner):
 
     def modules(self) -> dict[str, nn.Module]:
         parts = {"target": lambda role: role.target, "count": lambda role: role.count}
-        return {f"{name}/{part}": of(role) for name, role in self.roles.items() for part, of in parts.items()}
+        return {
+            f"{name}/{part}": of(role)
+            for name, role in self.roles.items()
+            for part, of in parts.items()
+        }
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {name: role.optimizer for name, role in self.roles.items()}
 
     def carried(self) -> dict[str, Tensor]:
-        return {f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()}
+        return {
+            f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()
+        }
 
     def cut_episodes(self) -> None:
         for role in self.roles.values():
@@ -239,21 +300,27 @@ class Rainbow(Learner):
         rows = r.every_row[:count]
         return Evidence(
             inputs=(
-                observed[-1:, :count], role.policy.initial_state(count), role.start[:count].unsqueeze(0), mask,
+                observed[-1:, :count],
+                role.policy.initial_state(count),
+                role.start[:count].unsqueeze(0),
+                mask,
                 r.stacks((r.head - 1).expand(count), rows),
             ),
             observation=observed[valid] if bool(valid.any()) else observed.flatten(0, 1),
             suspects={"observation": observed, "reward": r.reward[recent]},
             replay=r,
-        )  # fmt: skip
+        )
 
-    # -- playing -------------------------------------------------------------------------------------------------------
+    # -- playing -----------------------------------------------------------------------------------
 
     @torch.no_grad()
     def collect(self, timed: Timed) -> None:
         """One rollout. `timed(phase)` is a context that measures."""
         # of all roles together: a role with few agents would otherwise act at random until the end
-        steps, episodes = (sum(int(getattr(role.count, n)) for role in self.roles.values()) for n in ("steps", "episodes"))
+        steps, episodes = (
+            sum(int(getattr(role.count, n)) for role in self.roles.values())
+            for n in ("steps", "episodes")
+        )
         for role in self.roles.values():
             role.policy.train()
             role.epsilon.fill_(epsilon_at(self.c, steps, episodes))
@@ -281,13 +348,17 @@ class Rainbow(Learner):
             for role in self.roles.values():
                 role.replay.admit(self.c.rollout)
 
-    # -- learning ------------------------------------------------------------------------------------------------------
+    # -- learning ----------------------------------------------------------------------------------
 
     def learn(self, share: float) -> dict[str, float]:
-        """Updates every role from its replay. `share`: how much of the budget is spent, for schedules."""
+        """Updates every role from its replay. `share`: how much of the budget is spent, for
+        schedules."""
         metrics: dict[str, float] = {}
         for role in self.roles.values():
-            metrics |= {f"rainbow/{role.name}/{key}": value for key, value in self.learn_role(role, share).items()}
+            metrics |= {
+                f"rainbow/{role.name}/{key}": value
+                for key, value in self.learn_role(role, share).items()
+            }
         return metrics
 
     def learn_role(self, role: Role, share: float) -> dict[str, float]:
@@ -302,7 +373,10 @@ class Rainbow(Learner):
             self.run(f"update {role.name}", lambda: self.update(role))
             role.count.updates += 1
             if int(role.count.updates) % self.c.target_every == 0:
-                self.run(f"target {role.name}", lambda: move(role.target, role.policy.online, self.c.target_tau))
+                self.run(
+                    f"target {role.name}",
+                    lambda: move(role.target, role.policy.online, self.c.target_tau),
+                )
         self.run(f"finish {role.name}", lambda: self.finish(role))
         return {**self.metrics(role), "lr": rate}
 
@@ -319,13 +393,19 @@ class Rainbow(Learner):
         with self.precision():
             estimate, shares = self.estimates(role, sample)
         error = target.unsqueeze(1) - estimate.unsqueeze(2)  # [B, N, M]
-        each = quantile_huber(error, shares, c.kappa) if shares is not None else huber(error, c.kappa).flatten(1).sum(1)
+        each = (
+            quantile_huber(error, shares, c.kappa)
+            if shares is not None
+            else huber(error, c.kappa).flatten(1).sum(1)
+        )
         usable = sample.usable.float()
         total = usable.sum().clamp(min=1.0)
         loss = (each * sample.weight).sum() / total
         loss.backward()
         limit = c.max_grad_norm
-        norm = nn.utils.clip_grad_norm_(role.parameters, limit if limit > 0 else float("inf"), foreach=True)
+        norm = nn.utils.clip_grad_norm_(
+            role.parameters, limit if limit > 0 else float("inf"), foreach=True
+        )
         role.optimizer.step()
         role.policy.follow(role.following)
         with torch.no_grad():
@@ -349,34 +429,57 @@ class Rainbow(Learner):
         return sample.earned.unsqueeze(1) + sample.discount.unsqueeze(1) * following
 
     def estimates(self, role: Role, sample: Sample) -> tuple[Tensor, Tensor | None]:
-        """[B, N] values of the actions that were taken, at random shares [B, N]; one value and no shares without quantiles."""
+        """[B, N] values of the actions that were taken, at random shares [B, N]; one value and no
+        shares without quantiles."""
         online = role.policy.online
-        features = online.features(role.policy.prepared(sample.observation), sample.seen, learning=True)[0]
-        shares = random_shares(len(sample.action), self.c.quantiles, features.device) if self.c.iqn else None
+        features = online.features(
+            role.policy.prepared(sample.observation), sample.seen, learning=True
+        )[0]
+        shares = (
+            random_shares(len(sample.action), self.c.quantiles, features.device)
+            if self.c.iqn
+            else None
+        )
         return chosen(online.values(features, shares), sample.action), shares
 
-    def note(self, role: Role, sample: Sample, loss: Tensor, td: Tensor, q: Tensor, norm: Tensor) -> None:
+    def note(
+        self, role: Role, sample: Sample, loss: Tensor, td: Tensor, q: Tensor, norm: Tensor
+    ) -> None:
         """Adds an update to the metrics of its iteration; values and errors in units of reward."""
         usable = sample.usable.float()
         share, limit = usable / usable.sum().clamp(min=1.0), self.c.max_grad_norm
         q = q / self.c.reward_scale
         clipped = (norm > limit).float() if limit > 0 else torch.zeros_like(norm)
         values = {
-            "loss": loss, "td_error": (td * share).sum() / self.c.reward_scale, "q_mean": (q * share).sum(), "grad_norm": norm,
-            "clipped_updates": clipped, "replay_age": (sample.age * share).sum(), "unusable_share": 1 - usable.mean(),
-        }  # fmt: skip
+            "loss": loss,
+            "td_error": (td * share).sum() / self.c.reward_scale,
+            "q_mean": (q * share).sum(),
+            "grad_norm": norm,
+            "clipped_updates": clipped,
+            "replay_age": (sample.age * share).sum(),
+            "unusable_share": 1 - usable.mean(),
+        }
         role.sums += torch.stack([values[name] for name in SUMS])
         low = torch.where(sample.usable, q, float("inf")).amin()
         high = torch.where(sample.usable, q, -float("inf")).amax()
-        role.q_extremes.copy_(torch.stack([torch.minimum(role.q_extremes[0], low), torch.maximum(role.q_extremes[1], high)]))
+        role.q_extremes.copy_(
+            torch.stack(
+                [torch.minimum(role.q_extremes[0], low), torch.maximum(role.q_extremes[1], high)]
+            )
+        )
 
     @torch.no_grad()
     def finish(self, role: Role) -> None:
-        """Observation statistics move only now: the same ones were used in all updates of the iteration."""
+        """Observation statistics move only now: the same ones were used in all updates of the
+        iteration."""
         if role.policy.normalise_observation:
             recent = role.replay.recent(self.c.rollout)
-            x = nn.functional.pad(role.replay.observation[recent], (0, role.policy.inputs - role.policy.entries))
-            role.policy.observation_norm.update(x.flatten(0, 1), role.replay.valid[recent].flatten())
+            x = nn.functional.pad(
+                role.replay.observation[recent], (0, role.policy.inputs - role.policy.entries)
+            )
+            role.policy.observation_norm.update(
+                x.flatten(0, 1), role.replay.valid[recent].flatten()
+            )
 
     @torch.no_grad()
     def metrics(self, role: Role) -> dict[str, float]:
@@ -384,22 +487,33 @@ class Rainbow(Learner):
         r, updates = role.replay, role.last_updates
         recent = r.recent(self.c.rollout)
         valid = r.valid[recent]
-        distance = [(a - b).square().sum() for a, b in zip(role.parameters, role.target.parameters(), strict=True)]
+        distance = [
+            (a - b).square().sum()
+            for a, b in zip(role.parameters, role.target.parameters(), strict=True)
+        ]
         size = [p.square().sum() for p in role.parameters]
         values = {
-            "steps": valid.sum(), "episodes": role.ended_episodes,
-            "random_action_share": role.random_actions, "replay_size": r.head.clamp(max=r.length) * role.rows,
+            "steps": valid.sum(),
+            "episodes": role.ended_episodes,
+            "random_action_share": role.random_actions,
+            "replay_size": r.head.clamp(max=r.length) * role.rows,
             "target_distance": (torch.stack(distance).sum() / torch.stack(size).sum()).sqrt(),
-            "q_min": role.q_extremes[0], "q_max": role.q_extremes[1], **dict(zip(SUMS, role.sums, strict=True)),
-        }  # fmt: skip
+            "q_min": role.q_extremes[0],
+            "q_max": role.q_extremes[1],
+            **dict(zip(SUMS, role.sums, strict=True)),
+        }
         if role.noisy:
-            values["noise_scale"] = torch.stack([layer.weight_noise.abs().mean() for layer in role.noisy]).mean()
+            values["noise_scale"] = torch.stack(
+                [layer.weight_noise.abs().mean() for layer in role.noisy]
+            ).mean()
         if r.tree is not None:
             there = (r.tree.priority > 0).float()
             mean = r.tree.total / there.sum().clamp(min=1.0)
             spread = ((r.tree.priority - mean).square() * there).sum() / there.sum().clamp(min=1.0)
             values |= {"priority_spread": spread.sqrt() / mean.clamp(min=1e-9), "beta": role.beta}
-        out = dict(zip(values, torch.stack([v.double() for v in values.values()]).tolist(), strict=True))
+        out = dict(
+            zip(values, torch.stack([v.double() for v in values.values()]).tolist(), strict=True)
+        )
         role.last_steps = int(out.pop("steps"))
         role.count.steps += role.last_steps
         role.count.episodes += int(out.pop("episodes"))

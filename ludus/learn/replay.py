@@ -1,18 +1,23 @@
-"""What agents went through, kept to be learned from again and again: a ring of steps, sampled as n-step transitions.
+"""What agents went through, kept to be learned from again and again: a ring of steps, sampled as
+n-step transitions.
 
-A row of time t: observation_t, action_t → reward_t, end_t, valid_t → observation_{t+1}, which is simply the next row of the
-ring. So an observation is stored once, whatever it is needed for, and so is a picture: stacks of frames are put together
-when they are sampled. Times count from the start of the run; time t lies at t modulo the length of the ring.
+A row of time t: observation_t, action_t → reward_t, end_t, valid_t → observation_{t+1}, which is
+simply the next row of the ring. So an observation is stored once, whatever it is needed for, and so
+is a picture: stacks of frames are put together when they are sampled. Times count from the start of
+the run; time t lies at t modulo the length of the ring.
 
-A finished env shows its true final observation and then spends one row on starting anew, which is not valid. Hence the row
-after an end holds what a truncated transition bootstraps from, and no sum of rewards ever runs past an end.
+A finished env shows its true final observation and then spends one row on starting anew, which is
+not valid. Hence the row after an end holds what a truncated transition bootstraps from, and no sum
+of rewards ever runs past an end.
 
-Idle rows (alive, without a decision) belong to the decision before them: their rewards are added to its row, discounted, and
-`span` says how many rows on the next decision, or the final observation, is. So an n-step sum runs over n decisions, whatever
-lies between them, and never bootstraps from a row in which nothing is decided.
+Idle rows (alive, without a decision) belong to the decision before them: their rewards are added to
+its row, discounted, and `span` says how many rows on the next decision, or the final observation,
+is. So an n-step sum runs over n decisions, whatever lies between them, and never bootstraps from a
+row in which nothing is decided.
 
-Axes: L times of the ring, R rows (env × agent of the role), B transitions of a sample, n steps of reward. Nothing is read
-back to the host, so that on CUDA writing and sampling can be parts of a graph.
+Axes: L times of the ring, R rows (env × agent of the role), B transitions of a sample, n steps of
+reward. Nothing is read back to the host, so that on CUDA writing and sampling can be parts of a
+graph.
 """
 
 from __future__ import annotations
@@ -32,8 +37,9 @@ SMALLEST = 1e-6  # priority of a transition without any error: it may still come
 
 
 class SumTree:
-    """Draws leaves in proportion to their priority. Every node is the sum of its 64 children, so a million leaves have four
-    levels, and a whole batch goes down them in a dozen vectorised operations. Sums are computed anew, never adjusted: no drift.
+    """Draws leaves in proportion to their priority. Every node is the sum of its 64 children, so a
+    million leaves have four levels, and a whole batch goes down them in a dozen vectorised
+    operations. Sums are computed anew, never adjusted: no drift.
     """
 
     def __init__(self, leaves: int, device: str) -> None:
@@ -41,7 +47,9 @@ class SumTree:
         while sizes[-1] > 1:
             sizes.append(-(-sizes[-1] // BRANCHES))
         # padded, so that the last node has all its children; leaves first
-        self.levels = [torch.zeros(-(-size // BRANCHES) * BRANCHES, device=device) for size in sizes]
+        self.levels = [
+            torch.zeros(-(-size // BRANCHES) * BRANCHES, device=device) for size in sizes
+        ]
         self.leaves = leaves
 
     @property
@@ -62,15 +70,22 @@ class SumTree:
     def draw(self, count: int) -> Tensor:
         """Leaves, one from each of `count` equal parts of the whole sum."""
         device = self.total.device
-        rest = (torch.arange(count, device=device) + torch.rand(count, device=device)) / count * self.total
+        rest = (
+            (torch.arange(count, device=device) + torch.rand(count, device=device))
+            / count
+            * self.total
+        )
         node = torch.zeros(count, dtype=torch.long, device=device)
         for level in reversed(self.levels[:-1]):
             children = level.view(-1, BRANCHES)[node]
             until = children.cumsum(-1)
-            # rounding may leave a rest beyond the last child that has any priority: the last such child it is
+            # rounding may leave a rest beyond the last child that has any priority: the last such
+            # child it is
             rest = torch.minimum(rest, until[:, -1] * (1 - 1e-6))
             child = (until <= rest.unsqueeze(-1)).sum(-1)
-            before = (until.gather(1, child.unsqueeze(1)) - children.gather(1, child.unsqueeze(1))).squeeze(1)
+            before = (
+                until.gather(1, child.unsqueeze(1)) - children.gather(1, child.unsqueeze(1))
+            ).squeeze(1)
             rest = (rest - before).clamp(min=0)
             node = node * BRANCHES + child
         return node
@@ -95,13 +110,28 @@ class Sample(NamedTuple):
 
 
 class Replay:
-    """The ring of one role, on the device that learns. `alpha` None: all transitions are drawn equally often."""
+    """The ring of one role, on the device that learns. `alpha` None: all transitions are drawn
+    equally often."""
 
     def __init__(
-        self, capacity: int, rows: int, entries: int, mask: int, parts: Mapping[str, Seen], *, n_step: int,
-        alpha: float | None = None, device: str = "cpu",
-    ) -> None:  # fmt: skip
-        self.length, self.rows, self.n_step, self.alpha, self.parts = capacity // rows, rows, n_step, alpha, parts
+        self,
+        capacity: int,
+        rows: int,
+        entries: int,
+        mask: int,
+        parts: Mapping[str, Seen],
+        *,
+        n_step: int,
+        alpha: float | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.length, self.rows, self.n_step, self.alpha, self.parts = (
+            capacity // rows,
+            rows,
+            n_step,
+            alpha,
+            parts,
+        )
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(self.length, rows, *shape, dtype=dtype, device=device)
@@ -113,10 +143,16 @@ class Replay:
         self.end = zeros(dtype=torch.uint8)
         self.valid = zeros(dtype=torch.bool)
         self.span = torch.ones_like(self.reward, dtype=torch.int32)  # rows to the next decision
-        self.decided_at = torch.full((rows,), -1, dtype=torch.long, device=device)  # time of the last decision; -1: none yet
+        self.decided_at = torch.full(
+            (rows,), -1, dtype=torch.long, device=device
+        )  # time of the last decision; -1: none yet
         self.step = zeros(dtype=torch.int32)  # of the episode
-        self.seen = {name: zeros(part.height, part.width, dtype=torch.uint8) for name, part in parts.items()}
-        self.head = torch.zeros((), dtype=torch.long, device=device)  # the time that is written next
+        self.seen = {
+            name: zeros(part.height, part.width, dtype=torch.uint8) for name, part in parts.items()
+        }
+        self.head = torch.zeros(
+            (), dtype=torch.long, device=device
+        )  # the time that is written next
         self.every_row = torch.arange(rows, device=device)
         self.look_back = max((part.frames for part in parts.values()), default=1) - 1
         self.tree = SumTree(self.length * rows, device) if alpha is not None else None
@@ -126,19 +162,26 @@ class Replay:
         """Everything, by name."""
         kept = {n: t for n, t in vars(self).items() if isinstance(t, Tensor) and n != "every_row"}
         kept |= {f"seen/{n}": t for n, t in self.seen.items()}
-        return kept | ({f"tree/{i}": t for i, t in enumerate(self.tree.levels)} if self.tree is not None else {})
+        return kept | (
+            {f"tree/{i}": t for i, t in enumerate(self.tree.levels)}
+            if self.tree is not None
+            else {}
+        )
 
     @property
     def nbytes(self) -> int:
         return sum(t.numel() * t.element_size() for t in self.tensors().values())
 
-    # -- writing -------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def _write(self, into: Tensor, values: Tensor) -> None:
         into.index_copy_(0, (self.head % self.length).view(1), values.to(into.dtype).unsqueeze(0))
 
-    def observe(self, observation: Tensor, mask: Tensor | None, seen: Mapping[str, Tensor], start: Tensor) -> dict[str, Tensor]:
-        """What is seen now. Returns the pictures as stacks [1, rows, …]. `start`: the first observation of an episode."""
+    def observe(
+        self, observation: Tensor, mask: Tensor | None, seen: Mapping[str, Tensor], start: Tensor
+    ) -> dict[str, Tensor]:
+        """What is seen now. Returns the pictures as stacks [1, rows, …]. `start`: the first
+        observation of an episode."""
         self._write(self.observation, observation)
         if mask is not None:
             self._write(self.mask, mask)
@@ -151,7 +194,14 @@ class Replay:
         return self.stacks(self.head.expand(self.rows), self.every_row)
 
     def add(
-        self, action: Tensor, reward: Tensor, valid: Tensor, idle: Tensor, terminated: Tensor, truncated: Tensor, gamma: Tensor
+        self,
+        action: Tensor,
+        reward: Tensor,
+        valid: Tensor,
+        idle: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        gamma: Tensor,
     ) -> None:
         """What came of it. Only now the row counts. `gamma` discounts the rewards of idle rows."""
         end = terminated * TERMINATED + truncated * TRUNCATED
@@ -161,12 +211,15 @@ class Replay:
         self._write(self.end, end)
         self._write(self.span, torch.ones_like(reward))
         self._add_to_decision(reward, idle, end, gamma)
-        since = torch.where(idle, self.decided_at, -1)  # resets, the dead and bots end what was decided before
+        since = torch.where(
+            idle, self.decided_at, -1
+        )  # resets, the dead and bots end what was decided before
         self.decided_at.copy_(torch.where(valid, self.head, since))
         self.head += 1
 
     def _add_to_decision(self, reward: Tensor, idle: Tensor, end: Tensor, gamma: Tensor) -> None:
-        """The newest rows where they are idle, to the rows of the decisions before them that are still in the ring."""
+        """The newest rows where they are idle, to the rows of the decisions before them that are
+        still in the ring."""
         gap = self.head - self.decided_at
         adds = idle & (self.decided_at >= 0) & (gap < self.length)
         leaf = self._leaf(self.decided_at.clamp(min=0), self.every_row)
@@ -179,17 +232,21 @@ class Replay:
             flat.index_copy_(0, leaf, flat[leaf] + value.to(into.dtype))
 
     def cut(self) -> None:
-        """The last decisions are truncated, where they did not end anyway: the next row must show what they led to."""
+        """The last decisions are truncated, where they did not end anyway: the next row must show
+        what they led to."""
         last = (self.head - 1).expand(self.rows)
         there = (self.decided_at >= 0) & (self.decided_at > self.head - self.length)
         decided = torch.where(there, self.decided_at, last)
         for time in (last, decided):
             leaf, end = self._leaf(time, self.every_row), self.end.view(-1)
-            end.index_copy_(0, leaf, torch.where(end[leaf] == GOES_ON, TRUNCATED, end[leaf]).to(end.dtype))
+            end.index_copy_(
+                0, leaf, torch.where(end[leaf] == GOES_ON, TRUNCATED, end[leaf]).to(end.dtype)
+            )
         self.decided_at.fill_(-1)
 
     def admit(self, steps: int) -> None:
-        """After `steps` rows were added: transitions that became whole may be drawn, those that are overwritten no more."""
+        """After `steps` rows were added: transitions that became whole may be drawn, those that are
+        overwritten no more."""
         if self.tree is None:
             return
         newest = self.head - 1 - torch.arange(steps, device=self.head.device)
@@ -199,13 +256,14 @@ class Replay:
         leaf = torch.cat([entering.flatten(), leaving.flatten()])
         self.tree.set(leaf, torch.cat([priority.flatten(), torch.zeros_like(priority).flatten()]))
 
-    # -- sampling ------------------------------------------------------------------------------------------------------
+    # -- sampling ----------------------------------------------------------------------------------
 
     def _leaf(self, time: Tensor, row: Tensor) -> Tensor:
         return time % self.length * self.rows + row
 
     def stacks(self, time: Tensor, row: Tensor) -> dict[str, Tensor]:
-        """What was seen at `time` by `row` (both [B]), with the frames before it in the same episode: [1, B, …]."""
+        """What was seen at `time` by `row` (both [B]), with the frames before it in the same
+        episode: [1, B, …]."""
         out = {}
         for name, part in self.parts.items():
             kept = self.seen[name].flatten(0, 1)
@@ -237,10 +295,13 @@ class Replay:
         time, row = self._draw(count)
         return self.transitions(time, row, gamma, beta)
 
-    def transitions(self, time: Tensor, row: Tensor, gamma: Tensor, beta: Tensor | None = None) -> Sample:
+    def transitions(
+        self, time: Tensor, row: Tensor, gamma: Tensor, beta: Tensor | None = None
+    ) -> Sample:
         """The transitions that start at `time` for `row`.
 
-        Rewards add up over n decisions or to the episode's end, whichever comes first; what follows is the observation after that.
+        Rewards add up over n decisions or to the episode's end, whichever comes first; what follows
+        is the observation after that.
         """
         here = self._leaf(time, row)
         span, ends = self.span.flatten(), self.end.flatten()
@@ -269,7 +330,9 @@ class Replay:
             discount=gamma**steps * (1 - terminated),
             following=self.observation.flatten(0, 1)[then].unsqueeze(0),
             following_seen=self.stacks(after, row),
-            following_mask=self.mask.flatten(0, 1)[then].unsqueeze(0) if self.mask.shape[-1] else None,
+            following_mask=self.mask.flatten(0, 1)[then].unsqueeze(0)
+            if self.mask.shape[-1]
+            else None,
             usable=usable,
             waiting=waiting,
             weight=usable * self._makes_up(here, beta),
@@ -285,8 +348,8 @@ class Replay:
         return weight / weight.amax()
 
     def set_priority(self, sample: Sample, error: Tensor) -> None:
-        """Transitions are replayed in proportion to |error|^alpha. Those that proved unusable are not drawn again, unless they only
-        wait for an idle agent's next decision."""
+        """Transitions are replayed in proportion to |error|^alpha. Those that proved unusable are
+        not drawn again, unless they only wait for an idle agent's next decision."""
         if self.tree is None or self.alpha is None:
             return
         priority = (error.abs() + SMALLEST) ** self.alpha

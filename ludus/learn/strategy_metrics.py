@@ -1,4 +1,5 @@
-"""What a strategy encoder does while it learns: how far its vectors are apart, where it looks, how fast its meaning moves."""
+"""What a strategy encoder does while it learns: how far its vectors are apart, where it looks, how
+fast its meaning moves."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ NAMES = ("vector_mean", "vector_std", "attention_entropy", "drift")
 
 
 class StrategyMetrics:
-    """Looks at the same windows before and after an update. The values stay on the device until they are read."""
+    """Looks at the same windows before and after an update. The values stay on the device until
+    they are read."""
 
     def __init__(self, encoder: StrategyEncoder, device: Any) -> None:
         self.encoder = encoder
@@ -29,7 +31,9 @@ class StrategyMetrics:
             self.before = vector.clone()
         self.before.copy_(vector)
         entropy = -(attention * attention.clamp(min=1e-12).log()).sum(-1)
-        most = there.sum(-1).clamp(min=2).float().log()  # of a single step the entropy is 0 whatever the encoder does
+        most = (
+            there.sum(-1).clamp(min=2).float().log()
+        )  # of a single step the entropy is 0 whatever the encoder does
         several = (there.sum(-1) > 1).float()
         share = (entropy / most * several).sum() / several.sum().clamp(min=1)
         spread = vector.flatten(0, 1).std(0, unbiased=False).mean()
@@ -37,7 +41,8 @@ class StrategyMetrics:
 
     @torch.no_grad()
     def look_again(self, seen: dict[str, Tensor]) -> None:
-        """After the update: how far the vectors of the same windows moved, in units of their spread."""
+        """After the update: how far the vectors of the same windows moved, in units of their
+        spread."""
         assert self.before is not None
         moved = self.encoder.recognise(seen[HISTORY]).vector.float() - self.before
         self.values[3] = moved.square().mean().sqrt() / self.values[1].clamp(min=1e-6)

@@ -1,8 +1,9 @@
-"""What is seen on its way into the first hidden layer: pictures through convolutions, tokens through a table, the history of
-the opponent through a transformer (`strategy.py`).
+"""What is seen on its way into the first hidden layer: pictures through convolutions, tokens
+through a table, the history of the opponent through a transformer (`strategy.py`).
 
-Each encoder ends in a linear map into the first hidden layer, where its output is added to that of the observation's numbers.
-Axes: bytes are [steps, rows, frames, height, width] or [steps, rows, tokens, 3]; outputs [steps, rows, units].
+Each encoder ends in a linear map into the first hidden layer, where its output is added to that of
+the observation's numbers. Axes: bytes are [steps, rows, frames, height, width] or [steps, rows,
+tokens, 3]; outputs [steps, rows, units].
 """
 
 from __future__ import annotations
@@ -34,11 +35,16 @@ class Picture(nn.Module):
             size = seen.frames * seen.height * seen.width
         else:
             self.convolutions = nn.Sequential(
-                orthogonal(nn.Conv2d(seen.frames, 16, 8, 4), ROOT_2), nn.ReLU(),
-                orthogonal(nn.Conv2d(16, 32, 4, 2), ROOT_2), nn.ReLU(), nn.Flatten(),
-            )  # fmt: skip
+                orthogonal(nn.Conv2d(seen.frames, 16, 8, 4), ROOT_2),
+                nn.ReLU(),
+                orthogonal(nn.Conv2d(16, 32, 4, 2), ROOT_2),
+                nn.ReLU(),
+                nn.Flatten(),
+            )
             with torch.no_grad():
-                size = self.convolutions(torch.zeros(1, seen.frames, seen.height, seen.width)).shape[1]
+                size = self.convolutions(
+                    torch.zeros(1, seen.frames, seen.height, seen.width)
+                ).shape[1]
         self.into = orthogonal(nn.Linear(size, units, bias=False), ROOT_2)
 
     def forward(self, seen: Tensor) -> Tensor:
@@ -47,10 +53,11 @@ class Picture(nn.Module):
 
 
 class TokenTable(nn.Module):
-    """A row of weights for every feature at every cell: the sum of the rows of what is seen, weighted by how much of it.
+    """A row of weights for every feature at every cell: the sum of the rows of what is seen,
+    weighted by how much of it.
 
-    On the CPU only the rows that are needed are touched; on CUDA the table meets a dense picture of the tokens, which costs
-    little there and gives the same sums in every run.
+    On the CPU only the rows that are needed are touched; on CUDA the table meets a dense picture of
+    the tokens, which costs little there and gives the same sums in every run.
     """
 
     def __init__(self, kind: Tokens, units: int) -> None:
@@ -68,11 +75,15 @@ class TokenTable(nn.Module):
         index = flat[..., CELL].int() * self.kind.features + flat[..., FEATURE].int()
         if flat.is_cuda:
             dtype = torch.bfloat16 if torch.is_autocast_enabled("cuda") else self.table.dtype
-            dense = flat.new_zeros(len(flat), self.rows, dtype=dtype)  # as many as flat under vmap, too
+            dense = flat.new_zeros(
+                len(flat), self.rows, dtype=dtype
+            )  # as many as flat under vmap, too
             dense.scatter_add_(1, index.long(), amount.to(dtype))  # padding adds 0
             out = F.linear(dense, self.table.t())
         else:
-            out = F.embedding_bag(index, self.table, per_sample_weights=amount.to(self.table.dtype), mode="sum")
+            out = F.embedding_bag(
+                index, self.table, per_sample_weights=amount.to(self.table.dtype), mode="sum"
+            )
         return out.unflatten(0, seen.shape[:2])
 
 
@@ -81,7 +92,8 @@ Part = Seen | History
 
 
 def shaped(stack: Tensor, part: Part) -> Tensor:
-    """[steps, rows, frames, height, width] as the encoder of this part wants it: tokens have no frames."""
+    """[steps, rows, frames, height, width] as the encoder of this part wants it: tokens have no
+    frames."""
     return stack[:, :, 0] if isinstance(part, Seen) and isinstance(part.kind, Tokens) else stack
 
 
@@ -101,7 +113,9 @@ def make_encoders(seen: Mapping[str, Part], units: int, strategy: StrategyConfig
     def make(part: Part) -> nn.Module:
         if isinstance(part, History):
             return StrategyEncoder(part, strategy, units)
-        return TokenTable(part.kind, units) if isinstance(part.kind, Tokens) else Picture(part, units)
+        return (
+            TokenTable(part.kind, units) if isinstance(part.kind, Tokens) else Picture(part, units)
+        )
 
     return nn.ModuleDict({name: make(part) for name, part in seen.items()})
 
@@ -112,12 +126,20 @@ class Frames:
     def __init__(self, seen: Mapping[str, Part], rows: int, device: Any) -> None:
         self.seen = seen
         self.kept = {
-            name: torch.zeros(rows, part.frames, part.height, part.width, dtype=stored_as(part, device), device=device)
+            name: torch.zeros(
+                rows,
+                part.frames,
+                part.height,
+                part.width,
+                dtype=stored_as(part, device),
+                device=device,
+            )
             for name, part in seen.items()
         }
 
     def push(self, newest: Mapping[str, Tensor], starts: Tensor) -> dict[str, Tensor]:
-        """What is new [rows, height, width] at the end; frames of an earlier episode go black. Returns [1, rows, …]."""
+        """What is new [rows, height, width] at the end; frames of an earlier episode go black.
+        Returns [1, rows, …]."""
         out = {}
         for name, part in self.seen.items():
             kept = self.kept[name]

@@ -1,8 +1,9 @@
-"""Action distributions: squashed Gaussian, Bernoulli keys, categorical choices, and any mix of them, with masks.
+"""Action distributions: squashed Gaussian, Bernoulli keys, categorical choices, and any mix of
+them, with masks.
 
-Axes: everything has leading row axes […]; `parameters` is […, space.num_parameters].
-Continuous actions are kept as `raw` (before tanh): the log-probability through raw is exact at saturation, where the
-inverse of tanh would have lost it.
+Axes: everything has leading row axes […]; `parameters` is […, space.num_parameters]. Continuous
+actions are kept as `raw` (before tanh): the log-probability through raw is exact at saturation,
+where the inverse of tanh would have lost it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Actions(NamedTuple):
 
 @dataclass(frozen=True)
 class ActionSpace:
-    """What an agent can do. `binary_mask_at` and `choice_mask_at` say where in the mask an entry's flags are; -1: never masked."""
+    """What an agent can do. `binary_mask_at` and `choice_mask_at` say where in the mask an entry's
+    flags are; -1: never masked."""
 
     continuous: int
     binary: int
@@ -61,7 +63,11 @@ class ActionSpace:
 
     @property
     def num_parameters(self) -> int:
-        return self.continuous * (2 if self.state_dependent_std else 1) + self.binary + sum(self.choices)
+        return (
+            self.continuous * (2 if self.state_dependent_std else 1)
+            + self.binary
+            + sum(self.choices)
+        )
 
     @property
     def masked(self) -> bool:
@@ -70,7 +76,9 @@ class ActionSpace:
     @property
     def max_entropy(self) -> float:
         """Entropy of acting uniformly at random: the scale for `entropy_share`."""
-        return math.log(2) * (self.continuous + self.binary) + sum(math.log(n) for n in self.choices)
+        return math.log(2) * (self.continuous + self.binary) + sum(
+            math.log(n) for n in self.choices
+        )
 
 
 def action_space(layout: Any, state_dependent_std: bool) -> ActionSpace:
@@ -94,7 +102,9 @@ def squash_correction(raw: Tensor) -> Tensor:
 class Distribution:
     """The joint distribution over one agent's action entries."""
 
-    def __init__(self, space: ActionSpace, parameters: Tensor, log_std: Tensor | None, mask: Tensor | None) -> None:
+    def __init__(
+        self, space: ActionSpace, parameters: Tensor, log_std: Tensor | None, mask: Tensor | None
+    ) -> None:
         self.space = space
         c, b = space.continuous, space.binary
         parameters = parameters.float()
@@ -104,7 +114,9 @@ class Distribution:
             self.log_std = parameters[..., c : 2 * c].clamp(*LOG_STD_LIMITS)
             at = 2 * c
         else:
-            self.log_std = log_std.clamp(*LOG_STD_LIMITS) if log_std is not None else parameters.new_zeros(c)
+            self.log_std = (
+                log_std.clamp(*LOG_STD_LIMITS) if log_std is not None else parameters.new_zeros(c)
+            )
         self.key_logits = parameters[..., at : at + b]
         self.key_mask = self._binary_mask(mask)
         at += b
@@ -132,8 +144,11 @@ class Distribution:
         pressed = torch.rand_like(self.key_logits) < torch.sigmoid(self.key_logits)
         if self.key_mask is not None:
             pressed = pressed & self.key_mask
-        # Gumbel: the largest of log-probability plus noise is a draw, without a host synchronisation
-        picks = [(p - torch.empty_like(p).exponential_().log()).argmax(-1) for p in self.choice_log_probs]
+        # Gumbel: the largest of log-probability plus noise is a draw, without a host
+        # synchronisation
+        picks = [
+            (p - torch.empty_like(p).exponential_().log()).argmax(-1) for p in self.choice_log_probs
+        ]
         return self._actions(raw, pressed, picks)
 
     def greedy(self) -> Actions:
@@ -144,7 +159,9 @@ class Distribution:
 
     def _actions(self, raw: Tensor, pressed: Tensor, picks: list[Tensor]) -> Actions:
         none = pressed.new_zeros((*pressed.shape[:-1], 0), dtype=torch.int32)
-        return Actions(raw, pressed.to(torch.int8), torch.stack(picks, -1).to(torch.int32) if picks else none)
+        return Actions(
+            raw, pressed.to(torch.int8), torch.stack(picks, -1).to(torch.int32) if picks else none
+        )
 
     def log_prob(self, actions: Actions) -> Tensor:
         """Of all parts of an action together; a key that may not be pressed adds nothing."""

@@ -1,7 +1,8 @@
-"""Memory: none or LSTM. Every policy has a state tensor [rows, size], possibly of size 0, so nothing is retrofitted.
+"""Memory: none or LSTM. Every policy has a state tensor [rows, size], possibly of size 0, so
+nothing is retrofitted.
 
-Axes: x_lrf is [steps, rows, features]. `starts` [steps, rows] marks first observations of an episode: the state is zeroed
-before they are processed, while acting and while learning alike.
+Axes: x_lrf is [steps, rows, features]. `starts` [steps, rows] marks first observations of an
+episode: the state is zeroed before they are processed, while acting and while learning alike.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class NoMemory(nn.Module):
 
 
 class LSTM(nn.Module):
-    """An LSTM layer that can be reset inside a sequence (torch's own cannot). The state is [hidden, cell] side by side."""
+    """An LSTM layer that can be reset inside a sequence (torch's own cannot). The state is [hidden,
+    cell] side by side."""
 
     def __init__(self, inputs: int, size: int) -> None:
         super().__init__()
@@ -36,17 +38,21 @@ class LSTM(nn.Module):
             self.bias[size : 2 * size] = 1.0  # remember by default
 
     def forward(self, x_lrf: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs [steps, rows, size] and the state after the last step. Gates in the order input, forget, output, cell."""
+        """Outputs [steps, rows, size] and the state after the last step. Gates in the order input,
+        forget, output, cell."""
         from_input = nn.functional.linear(x_lrf, self.input_weight, self.bias)
         keep = (~starts).to(state.dtype).unsqueeze(-1)
         hidden, cell = state[:, : self.size], state[:, self.size :]
         parts = (from_input, self.hidden_weight, hidden, cell, keep)
-        outputs, cell = _Recurrence.apply(*parts) if torch.is_grad_enabled() else all_steps(*parts)[:2]
+        outputs, cell = (
+            _Recurrence.apply(*parts) if torch.is_grad_enabled() else all_steps(*parts)[:2]
+        )
         return outputs, torch.cat([outputs[-1], cell], -1)
 
 
 def step(pre: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One step from the gates before their activation and the cells before it: gates, cells, squashed cells, outputs."""
+    """One step from the gates before their activation and the cells before it: gates, cells,
+    squashed cells, outputs."""
     pre = pre.to(cells.dtype)
     size = cells.shape[-1]
     inner, g = pre[:, : 3 * size].sigmoid(), pre[:, 3 * size :].tanh()
@@ -59,7 +65,8 @@ def step(pre: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def all_steps(
     from_input: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Outputs, the cells after the last one, and what the way back needs (four lists of a tensor per step)."""
+    """Outputs, the cells after the last one, and what the way back needs (four lists of a tensor
+    per step)."""
     transposed = weight.t().to(from_input.dtype)
     before, cells, gates, squashed, outputs = [], [], [], [], []
     for t in range(len(from_input)):
@@ -79,12 +86,17 @@ def step_back(
     """Gradients of `step`: of the gates before their activation, and of the cells that came in."""
     i, f, o, g = gates.chunk(4, -1)
     d_after = d_after + d_output * o * (1.0 - squashed * squashed)
-    d_i, d_f, d_o = d_after * g * i * (1.0 - i), d_after * cells * f * (1.0 - f), d_output * squashed * o * (1.0 - o)
+    d_i, d_f, d_o = (
+        d_after * g * i * (1.0 - i),
+        d_after * cells * f * (1.0 - f),
+        d_output * squashed * o * (1.0 - o),
+    )
     return torch.cat([d_i, d_f, d_o, d_after * i * (1.0 - g * g)], -1), d_after * f * keep
 
 
 class _Recurrence(torch.autograd.Function):
-    """The recurrent part, with its backward pass written out: a third of the operations that autograd would record.
+    """The recurrent part, with its backward pass written out: a third of the operations that
+    autograd would record.
 
     Per step, with h and c zeroed where an episode starts:
     i, f, o = σ(x + W h), g = tanh(x + W h);  c = f c + i g;  h = o tanh(c).
@@ -109,7 +121,9 @@ class _Recurrence(torch.autograd.Function):
         d_gates: list[Tensor] = [d_cell] * steps
         d_hidden = torch.zeros_like(d_cell)
         for t in reversed(range(steps)):
-            d_gate, d_cell = step_back(d_hidden + d_outputs[t], d_cell, gates[t], cells[t], squashed[t], keep[t])
+            d_gate, d_cell = step_back(
+                d_hidden + d_outputs[t], d_cell, gates[t], cells[t], squashed[t], keep[t]
+            )
             d_gates[t] = d_gate.to(ctx.dtype)
             d_hidden = (d_gates[t] @ matrix).to(d_cell.dtype) * keep[t]
         d_input = torch.stack(d_gates)

@@ -1,7 +1,9 @@
-"""A policy that acts by the values of its actions: what Rainbow learns, called as any other `Policy`.
+"""A policy that acts by the values of its actions: what Rainbow learns, called as any other
+`Policy`.
 
-Axes: obs_lrf [steps, rows, entries]; features [steps, rows, units]; values [steps, rows, quantiles, actions]. Without
-quantiles there is one value per action. Values are in units of scaled reward, except `Output.value`.
+Axes: obs_lrf [steps, rows, entries]; features [steps, rows, units]; values [steps, rows, quantiles,
+actions]. Without quantiles there is one value per action. Values are in units of scaled reward,
+except `Output.value`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ IMPOSSIBLE = 1e-30  # a probability that never comes up, with a finite logarithm
 
 
 class NoisyLinear(nn.Module):
-    """A linear layer whose weights carry factorised noise of learned size (Fortunato et al. 2018); none in evaluation.
+    """A linear layer whose weights carry factorised noise of learned size (Fortunato et al. 2018);
+    none in evaluation.
 
     One draw serves all rows until `draw` is called again.
     """
@@ -55,13 +58,16 @@ class NoisyLinear(nn.Module):
 
 
 class Cosines(nn.Module):
-    """How a quantile (a share between 0 and 1) meets the features: as cosines, through a layer, multiplied (Dabney et al. 2018)."""
+    """How a quantile (a share between 0 and 1) meets the features: as cosines, through a layer,
+    multiplied (Dabney et al. 2018)."""
 
     frequencies: Tensor
 
     def __init__(self, count: int, features: int) -> None:
         super().__init__()
-        self.register_buffer("frequencies", math.pi * torch.arange(1, count + 1).float(), persistent=False)
+        self.register_buffer(
+            "frequencies", math.pi * torch.arange(1, count + 1).float(), persistent=False
+        )
         self.layer = orthogonal(nn.Linear(count, features), ROOT_2)
 
     def forward(self, features: Tensor, shares: Tensor) -> Tensor:
@@ -75,7 +81,14 @@ class QNetwork(nn.Module):
 
     middles: Tensor
 
-    def __init__(self, inputs: int, actions: int, policy: PolicyConfig, rainbow: RainbowConfig, seen: Mapping[str, Seen]) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        actions: int,
+        policy: PolicyConfig,
+        rainbow: RainbowConfig,
+        seen: Mapping[str, Seen],
+    ) -> None:
         super().__init__()
         self.actor = Trunk(inputs, policy, seen)
         units = self.actor.outputs
@@ -90,7 +103,9 @@ class QNetwork(nn.Module):
     def _stream(units: int, outputs: int, rainbow: RainbowConfig) -> nn.Sequential:
         if rainbow.noisy:
             return nn.Sequential(
-                NoisyLinear(units, rainbow.stream, rainbow.noise), nn.ReLU(), NoisyLinear(rainbow.stream, outputs, rainbow.noise)
+                NoisyLinear(units, rainbow.stream, rainbow.noise),
+                nn.ReLU(),
+                NoisyLinear(rainbow.stream, outputs, rainbow.noise),
             )
         hidden, last = nn.Linear(units, rainbow.stream), nn.Linear(rainbow.stream, outputs)
         return nn.Sequential(orthogonal(hidden, ROOT_2), nn.ReLU(), orthogonal(last, 0.1))
@@ -101,7 +116,8 @@ class QNetwork(nn.Module):
                 layer.draw()
 
     def features(self, x_lrf: Tensor, seen: Mapping[str, Tensor], learning: bool = False) -> Tensor:
-        """`learning`: batch normalisation takes the statistics of this batch, and remembers them."""
+        """`learning`: batch normalisation takes the statistics of this batch, and remembers
+        them."""
         no_memory = x_lrf.new_zeros(x_lrf.shape[1], 0)
         features, _ = self.actor(x_lrf, seen, no_memory, no_memory)
         if self.norm is not None:
@@ -122,23 +138,29 @@ class QNetwork(nn.Module):
         return out.float()
 
     def expectation(self, features: Tensor) -> Tensor:
-        """[…, actions]: the mean over evenly spaced quantiles, so that it is a function of the observation alone."""
+        """[…, actions]: the mean over evenly spaced quantiles, so that it is a function of the
+        observation alone."""
         return self.values(features, self.middles).mean(-2)
 
 
 class QPolicy(nn.Module):
     """Acts by the highest value. Everything needed to act is in its state dict.
 
-    In training mode the `online` network decides, noise included. In evaluation it is the running average of its weights,
-    without noise. A *sampled* action is then the best one too, except for a share `play_epsilon` of random ones.
+    In training mode the `online` network decides, noise included. In evaluation it is the running
+    average of its weights, without noise. A *sampled* action is then the best one too, except for a
+    share `play_epsilon` of random ones.
     """
 
     state_size = 0
 
     def __init__(
-        self, entries: Sequence[str], space: ActionSpace, policy: PolicyConfig, rainbow: RainbowConfig,
+        self,
+        entries: Sequence[str],
+        space: ActionSpace,
+        policy: PolicyConfig,
+        rainbow: RainbowConfig,
         seen: Mapping[str, Seen] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.space, self.seen = space, seen or {}
         self.normalise_observation = policy.normalise_observation
@@ -146,11 +168,17 @@ class QPolicy(nn.Module):
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
         self.online = QNetwork(self.inputs, space.choices[0], policy, rainbow, self.seen)
-        quiet = [i for i, name in enumerate(entries) if name.startswith(policy.quiet_inputs)] if policy.quiet_inputs else []
+        quiet = (
+            [i for i, name in enumerate(entries) if name.startswith(policy.quiet_inputs)]
+            if policy.quiet_inputs
+            else []
+        )
         with torch.no_grad():
             for stream in filter(None, (self.online.advantage, self.online.value)):
                 self.online.actor.first_weight(stream)[:, quiet] = 0.0
-        self.averaged = copy.deepcopy(self.online).requires_grad_(False) if rainbow.average else None
+        self.averaged = (
+            copy.deepcopy(self.online).requires_grad_(False) if rainbow.average else None
+        )
 
     def initial_state(self, rows: int) -> Tensor:
         return torch.zeros(rows, 0, device=self.observation_norm.mean.device)
@@ -171,20 +199,31 @@ class QPolicy(nn.Module):
         at = self.space.choice_mask_at[0]
         return q.masked_fill(~mask[..., at : at + q.shape[-1]], FORBIDDEN)
 
-    def q_values(self, obs_lrf: Tensor, mask: Tensor | None = None, seen: Mapping[str, Tensor] | None = None) -> Tensor:
+    def q_values(
+        self, obs_lrf: Tensor, mask: Tensor | None = None, seen: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
         """[steps, rows, actions]."""
         network = self.acting
-        return self.allowed(network.expectation(network.features(self.prepared(obs_lrf), seen or {})), mask)
+        return self.allowed(
+            network.expectation(network.features(self.prepared(obs_lrf), seen or {})), mask
+        )
 
     def forward(
-        self, obs_lrf: Tensor, state: Tensor, starts: Tensor, mask: Tensor | None = None, seen: Mapping[str, Tensor] | None = None
+        self,
+        obs_lrf: Tensor,
+        state: Tensor,
+        starts: Tensor,
+        mask: Tensor | None = None,
+        seen: Mapping[str, Tensor] | None = None,
     ) -> Output:
         network = self.acting
         features = network.features(self.prepared(obs_lrf), seen or {})
         q = self.allowed(network.expectation(features), mask)
         best = nn.functional.one_hot(q.argmax(-1), q.shape[-1]).float()
         possible = (q > FORBIDDEN).float()
-        share = (1 - self.play_epsilon) * best + self.play_epsilon * possible / possible.sum(-1, keepdim=True).clamp(min=1.0)
+        share = (1 - self.play_epsilon) * best + self.play_epsilon * possible / possible.sum(
+            -1, keepdim=True
+        ).clamp(min=1.0)
         distribution = Distribution(self.space, share.clamp(min=IMPOSSIBLE).log(), None, mask)
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 

@@ -1,8 +1,8 @@
-"""Entries of an observation that tell of several things of a kind (mate0_ahead, mate1_ahead …), read by the same weights in any
-order.
+"""Entries of an observation that tell of several things of a kind (mate0_ahead, mate1_ahead …),
+read by the same weights in any order.
 
-Every member passes one layer, those that are not there (their entry `valid` is 0) count nothing, and the mean over members
-joins the first hidden layer, as in deep sets (Zaheer et al. 2017).
+Every member passes one layer, those that are not there (their entry `valid` is 0) count nothing,
+and the mean over members joins the first hidden layer, as in deep sets (Zaheer et al. 2017).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ VALID = "valid"
 @dataclass(frozen=True)
 class Members:
     names: tuple[str, ...]
-    """What is told of each member, in alphabetical order: the order of entries in a layout does not matter."""
+    """What is told of each member, in alphabetical order: the order of entries in a layout does not
+    matter."""
     places: tuple[tuple[int, ...], ...]
     """[member][name] → entry."""
 
@@ -40,11 +41,14 @@ def sets_of(entries: Sequence[str], prefixes: Sequence[str]) -> dict[str, Member
         if len(found) < 2 or len({frozenset(member) for member in found.values()}) > 1:
             known = sorted({m[1] for name in entries if (m := re.fullmatch(r"(\D+)\d+_.+", name))})
             raise LudusError(
-                f"policy.sets names '{prefix}', but the observation has no several alike {prefix}0_…, {prefix}1_…: "
+                f"policy.sets names '{prefix}', but the observation has no several alike "
+                f"{prefix}0_…, {prefix}1_…: "
                 f"there is {', '.join(known) or 'nothing numbered'}"
             )
         names = tuple(sorted(found[min(found)]))
-        out[prefix] = Members(names, tuple(tuple(found[i][name] for name in names) for i in sorted(found)))
+        out[prefix] = Members(
+            names, tuple(tuple(found[i][name] for name in names) for i in sorted(found))
+        )
     return out
 
 
@@ -54,10 +58,13 @@ def check_sets(config: Config, entries: Sequence[str]) -> None:
         return
     sets_of(entries, config.policy.sets)
     if config.algorithm != "ppo":
-        raise LudusError(f"policy.sets is read by the networks of ppo, not of {config.algorithm}: leave it empty")
+        raise LudusError(
+            f"policy.sets is read by the networks of ppo, not of {config.algorithm}: leave it empty"
+        )
     if config.policy.normalise_observation:
         raise LudusError(
-            "policy.sets needs policy.normalise_observation False: statistics of its own for every entry tell members apart"
+            "policy.sets needs policy.normalise_observation False: statistics of its own for every "
+            "entry tell members apart"
         )
     if not config.policy.hidden:
         raise LudusError("policy.sets joins in the first hidden layer: give policy.hidden a layer")

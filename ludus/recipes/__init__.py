@@ -37,7 +37,8 @@ RECIPES = {
 
 
 def load_recipe(name: str) -> Config:
-    """A Config from a recipe's name, NAME:PRESET, gym:ID, pettingzoo:MODULE, or module:function of your own.
+    """A Config from a recipe's name, NAME:PRESET, gym:ID, pettingzoo:MODULE, or module:function of
+    your own.
 
     A function of your own returns a Config, or an env to train on.
     """
@@ -54,15 +55,21 @@ def load_recipe(name: str) -> Config:
         return config
     if rest:
         return _call(name)
-    raise LudusError(f"unknown recipe '{name}': {nearest(name, [*RECIPES, *REGISTRY])} (your own: module:function)")
+    raise LudusError(
+        f"unknown recipe '{name}': {nearest(name, [*RECIPES, *REGISTRY])} (your own: "
+        "module:function)"
+    )
 
 
 def recipe_of(given: Any) -> Config:
-    """A Config from a recipe's name, a function that returns a Config, or an env or what makes one; a copy of a Config."""
+    """A Config from a recipe's name, a function that returns a Config, or an env or what makes one;
+    a copy of a Config."""
     if isinstance(given, str):
         return load_recipe(given)
     if isinstance(given, FunctionType):
-        with contextlib.suppress(*FAULTS):  # what is wrong with an env function is said when its envs are made
+        with contextlib.suppress(
+            *FAULTS
+        ):  # what is wrong with an env function is said when its envs are made
             made = given()
             if isinstance(made, Config):
                 return copy.deepcopy(made)
@@ -77,13 +84,19 @@ def recipe_of(given: Any) -> Config:
 def _call(path: str) -> Config:
     function = import_object(path, "recipe")
     if not callable(function):
-        how = f": write one that returns Config(game='{path}')" if isinstance(function, Game) else ""
-        raise LudusError(f"'{path}' is a {type(function).__name__}, not a function that returns a Config{how}")
+        how = (
+            f": write one that returns Config(game='{path}')" if isinstance(function, Game) else ""
+        )
+        raise LudusError(
+            f"'{path}' is a {type(function).__name__}, not a function that returns a Config{how}"
+        )
     made: Callable[[], Config] = function
     try:
         config = made()
     except SystemExit:
-        raise LudusError(f"the recipe '{path}' called sys.exit(), which ends the program: raise an error instead") from None
+        raise LudusError(
+            f"the recipe '{path}' called sys.exit(), which ends the program: raise an error instead"
+        ) from None
     if hasattr(config, "reset") and hasattr(config, "step"):
         return gym(f"env:{path}")
     if not isinstance(config, Config):

@@ -1,9 +1,11 @@
-"""The arena: agents learn the chain from ore to heart. Paying for what is taken, and not for what is held, learns faster."""
+"""The arena: agents learn the chain from ore to heart. Paying for what is taken, and not for what
+is held, learns faster."""
 
 from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
 from ludus.games.arena.spec import SMALL
 
-# what is on the way to a heart pays less than a tenth of what hearts can pay: nothing to prefer to them
+# what is on the way to a heart pays less than a tenth of what hearts can pay: nothing to prefer to
+# them
 PAY = {"reward.ore": 0.05, "reward.batteries": 0.15}
 
 
@@ -13,7 +15,9 @@ def arena_small() -> Config:
         game="arena:gains",
         game_values={**SMALL, **PAY},
         envs=128,
-        policy=PolicyConfig(hidden=(128, 128), activation="relu", separate_value=False, normalise_observation=False),
+        policy=PolicyConfig(
+            hidden=(128, 128), activation="relu", separate_value=False, normalise_observation=False
+        ),
         learn=PPOConfig(
             gamma=0.99,
             gae_lambda=0.95,

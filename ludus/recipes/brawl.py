@@ -1,4 +1,5 @@
-"""Brawl: first the motionless opponent, then one that fights, then the agent's own past beside everyone met before."""
+"""Brawl: first the motionless opponent, then one that fights, then the agent's own past beside
+everyone met before."""
 
 from ludus.config import (
     Config,
@@ -16,7 +17,8 @@ from ludus.config import (
 def brawl() -> Config:
     return Config(
         game="brawl",
-        # a potential: it tells the way across the pit and cannot be farmed. Without it one side learns to stay at home
+        # a potential: it tells the way across the pit and cannot be farmed. Without it one side
+        # learns to stay at home
         game_values={"reward.closing": 3.0},
         envs=512,
         policy=PolicyConfig(
@@ -42,20 +44,40 @@ def brawl() -> Config:
         curriculum=CurriculumConfig(
             stages=(
                 Stage(mix="self 20, bot:constant 80", opponent="bot:constant", win_rate=0.9),
-                Stage(mix="self 20, bot:constant 20, bot:based 50, bot:random 10", opponent="bot:based", win_rate=0.7),
+                Stage(
+                    mix="self 20, bot:constant 20, bot:based 50, bot:random 10",
+                    opponent="bot:based",
+                    win_rate=0.7,
+                ),
                 Stage(mix="self 35, pool 35, bot:constant 5, bot:based 15, bot:random 10"),
             )
         ),
         train=TrainConfig(total_seconds=900.0),
-        eval=EvalConfig(episodes=64, every_seconds=180.0, greedy=False, against=("bot:constant", "bot:based", "bot:random")),
+        eval=EvalConfig(
+            episodes=64,
+            every_seconds=180.0,
+            greedy=False,
+            against=("bot:constant", "bot:based", "bot:random"),
+        ),
     )
 
 
-STYLES = ("based", "aggressive", "defensive", "kiter", "parry", "pounce", "switcher", "random", "constant")
+STYLES = (
+    "based",
+    "aggressive",
+    "defensive",
+    "kiter",
+    "parry",
+    "pounce",
+    "switcher",
+    "random",
+    "constant",
+)
 
 
 def brawl_strategy() -> Config:
-    """Recognises how its opponent plays: a small transformer over the opponent's last 65 steps, and opponents of many styles."""
+    """Recognises how its opponent plays: a small transformer over the opponent's last 65 steps, and
+    opponents of many styles."""
     config = brawl()
     config.envs = 128  # a CPU gets through few steps with it: better many small updates
     config.policy.strategy = StrategyConfig(size="small", vector=16)
@@ -71,7 +93,8 @@ def brawl_strategy_full() -> Config:
     config = brawl_strategy()
     config.device, config.envs = "cuda", 512
     config.learn.minibatches = 32  # it gets through few steps: better many small updates
-    config.learn.learning_rate = "3e-4 -> 1e-4"  # wide layers move far in a step: at 1e-3 a fighter it begins with is forgotten
+    # wide layers move far in a step: at 1e-3 a fighter it begins with is forgotten
+    config.learn.learning_rate = "3e-4 -> 1e-4"
     config.policy.strategy = StrategyConfig(size="full", vector=16)
     config.policy.memory_size = 512
     return config

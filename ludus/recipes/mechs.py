@@ -1,6 +1,14 @@
 """Mechs: one recurrent policy shared by all of a team, against itself, its past and the bots."""
 
-from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, Stage, TrainConfig
+from ludus.config import (
+    Config,
+    EvalConfig,
+    LeagueConfig,
+    PolicyConfig,
+    PPOConfig,
+    Stage,
+    TrainConfig,
+)
 
 
 def mechs_2v2() -> Config:
@@ -8,7 +16,8 @@ def mechs_2v2() -> Config:
     return Config(
         game="mechs:small",
         game_values={
-            # a potential: it leads to the zone. With the game's own 0.25 a third of the budget goes by before anybody stays there
+            # a potential: it leads to the zone. With the game's own 0.25 a third of the budget goes
+            # by before anybody stays there
             "reward.approach": 5.0,
             "maps": 256,  # with the game's 8, mechs learn the maps by heart and lose on others
         },
@@ -37,7 +46,12 @@ def mechs_2v2() -> Config:
         ),
         league=LeagueConfig(mix="self 35, pool 10, bot:objective 35, bot:hunter 10, bot:random 10"),
         train=TrainConfig(total_seconds=1200.0),
-        eval=EvalConfig(episodes=64, every_seconds=240.0, greedy=False, against=("bot:objective", "bot:hunter", "bot:random")),
+        eval=EvalConfig(
+            episodes=64,
+            every_seconds=240.0,
+            greedy=False,
+            against=("bot:objective", "bot:hunter", "bot:random"),
+        ),
     )
 
 
@@ -45,7 +59,9 @@ def mechs() -> Config:
     """Ten against ten on the whole map, for a GPU."""
     config = mechs_2v2()
     config.game = "mechs"
-    config.game_values["maps"] = 1024  # with 256, three runs won 92% of matches on their own maps and 88% on others
+    config.game_values["maps"] = (
+        1024  # with 256, three runs won 92% of matches on their own maps and 88% on others
+    )
     config.envs = 1024
     config.policy.activation = "relu"
     config.learn.minibatches = 32
@@ -53,7 +69,11 @@ def mechs() -> Config:
     config.league = LeagueConfig()
     config.curriculum.stages = (
         # ten beginners never beat the bot: they learn from each other first
-        Stage(mix="self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10", opponent="bot:objective", win_rate=0.5),
+        Stage(
+            mix="self 50, pool 10, bot:objective 25, bot:hunter 5, bot:random 10",
+            opponent="bot:objective",
+            win_rate=0.5,
+        ),
         Stage(mix="self 20, pool 5, bot:objective 70, bot:hunter 5"),
     )
     config.train = TrainConfig(total_seconds=420.0)

@@ -6,10 +6,18 @@ from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig
 def pursuit() -> Config:
     return Config(
         game="pursuit",
-        # a fast chaser first: fleeing is learned sooner than chasing, and who never catches learns nothing
+        # a fast chaser first: fleeing is learned sooner than chasing, and who never catches learns
+        # nothing
         game_values={"chaser_speed": "0:0.5, 0.6:0.25"},
         envs=128,
         policy=PolicyConfig(hidden=(64, 64)),
-        learn=PPOConfig(gamma=0.99, rollout=32, epochs=4, minibatches=8, learning_rate="1e-3 -> 0", entropy=0.003),
+        learn=PPOConfig(
+            gamma=0.99,
+            rollout=32,
+            epochs=4,
+            minibatches=8,
+            learning_rate="1e-3 -> 0",
+            entropy=0.003,
+        ),
         train=TrainConfig(total_agent_steps=3_000_000),
     )

@@ -1,4 +1,5 @@
-"""Racing by Rainbow: from lidar on a CPU, from the camera on a GPU, and the pair of settings that the clinic compares."""
+"""Racing by Rainbow: from lidar on a CPU, from the camera on a GPU, and the pair of settings that
+the clinic compares."""
 
 from ludus.config import Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig
 
@@ -8,10 +9,12 @@ def racing_lidar() -> Config:
     return Config(
         game="racing_lidar",
         game_values={
-            # The lidar does not see walls, and whoever leans on them at full gas finishes a quarter of the tracks: a trap for
-            # a beginner. So driving is learned without them; evaluation always has them.
+            # The lidar does not see walls, and whoever leans on them at full gas finishes a quarter
+            # of the tracks: a trap for a beginner. So driving is learned without them; evaluation
+            # always has them.
             "walls": "0:0, 0.5:0, 0.6:0.25",
-            # Nor does it see the finish, so a large reward there is noise to the value. This is about what going on is worth.
+            # Nor does it see the finish, so a large reward there is noise to the value. This is
+            # about what going on is worth.
             "reward.finish": 30.0,
         },
         envs=128,
@@ -34,13 +37,25 @@ def racing_lidar() -> Config:
 def racing() -> Config:
     """From the camera, for a GPU (--device cuda): more units, many more envs."""
     config = racing_lidar()
-    # of many tracks: on the game's 32, runs that did well on 32 others finished 8 to 23 points less of 256 held-out ones
-    config.game, config.game_values, config.envs = "racing", {"tracks": 512, "reward.finish": 30.0}, 1024
+    # of many tracks: on the game's 32, runs that did well on 32 others finished 8 to 23 points less
+    # of 256 held-out ones
+    config.game, config.game_values, config.envs = (
+        "racing",
+        {"tracks": 512, "reward.finish": 30.0},
+        1024,
+    )
     config.policy.hidden = (256,)
     config.rainbow = RainbowConfig(
-        gamma=0.995, n_step=10, batch=1024, replay=1_000_000, warm_up=50_000, stream=128, cosines=64,
-        learning_rate="1e-3 -> 1e-4", epsilon_over=2_000_000,
-    )  # fmt: skip
+        gamma=0.995,
+        n_step=10,
+        batch=1024,
+        replay=1_000_000,
+        warm_up=50_000,
+        stream=128,
+        cosines=64,
+        learning_rate="1e-3 -> 1e-4",
+        epsilon_over=2_000_000,
+    )
     config.train.total_seconds = 420.0
     config.eval.episodes = 128
     return config
@@ -51,15 +66,23 @@ def racing_dqn() -> Config:
     config = racing_lidar()
     config.game, config.game_values = "racing_lidar:oval", {}
     config.rainbow = RainbowConfig(
-        double=False, dueling=False, iqn=False, n_step=1, average=0.0, replay=100_000, epsilon_over=100_000,
-        learning_rate="1e-3 -> 1e-5",  # with a constant rate it drives all laps in one minute and none in the next
-    )  # fmt: skip
+        double=False,
+        dueling=False,
+        iqn=False,
+        n_step=1,
+        average=0.0,
+        replay=100_000,
+        epsilon_over=100_000,
+        # with a constant rate it drives all laps in one minute and none in the next
+        learning_rate="1e-3 -> 1e-5",
+    )
     config.train.total_seconds = 180.0
     return config
 
 
 def _seed(config: Config) -> Config:
-    """What both runs of the original had in common, on lidar and with fewer envs, so that the pair runs in minutes."""
+    """What both runs of the original had in common, on lidar and with fewer envs, so that the pair
+    runs in minutes."""
     config.envs, config.game_values = 32, {}
     config.policy.hidden = (128,)
     config.train = TrainConfig(total_seconds=300.0)
@@ -67,20 +90,40 @@ def _seed(config: Config) -> Config:
 
 
 def racing_seed_working() -> Config:
-    """The settings that learned in the original: hard target updates, a constant learning rate, epsilon by steps. The target is
-    copied every 100 updates instead of 1,500: each copy lets values look one step further, and a few minutes have 30,000 updates."""
+    """The settings that learned in the original: hard target updates, a constant learning rate,
+    epsilon by steps. The target is copied every 100 updates instead of 1,500: each copy lets values
+    look one step further, and a few minutes have 30,000 updates."""
     config = _seed(racing_lidar())
     config.rainbow = RainbowConfig(
-        learning_rate=1e-4, gamma=0.997, batch=32, replay=100_000, max_grad_norm=100.0, prioritised=True, alpha=0.6,
-        beta="0.4 -> 1 @ 0.1", noisy=True, noise=0.5, cosines=64, stream=128, batch_norm=True, n_step=1, reward_scale=1.0,
-        target_every=100, epsilon_from=1.0, epsilon_to=0.01, epsilon_over=100_000, epsilon_off=1_000_000, average=0.0,
-    )  # fmt: skip
+        learning_rate=1e-4,
+        gamma=0.997,
+        batch=32,
+        replay=100_000,
+        max_grad_norm=100.0,
+        prioritised=True,
+        alpha=0.6,
+        beta="0.4 -> 1 @ 0.1",
+        noisy=True,
+        noise=0.5,
+        cosines=64,
+        stream=128,
+        batch_norm=True,
+        n_step=1,
+        reward_scale=1.0,
+        target_every=100,
+        epsilon_from=1.0,
+        epsilon_to=0.01,
+        epsilon_over=100_000,
+        epsilon_off=1_000_000,
+        average=0.0,
+    )
     return config
 
 
 def racing_seed_failing() -> Config:
-    """The settings that collapsed there: soft target updates, a cosine of a high learning rate, epsilon by episodes, and two changes
-    of the game (the last actions as input, a bonus of up to 500 at the finish)."""
+    """The settings that collapsed there: soft target updates, a cosine of a high learning rate,
+    epsilon by episodes, and two changes of the game (the last actions as input, a bonus of up to
+    500 at the finish)."""
     config = racing_seed_working()
     config.game = "racing_lidar:seed_failing"
     config.policy.hidden = (256,)

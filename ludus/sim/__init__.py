@@ -52,4 +52,4 @@ __all__ = [
     "phase",
     "random",
     "u8",
-]  # fmt: skip
+]

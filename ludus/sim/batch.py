@@ -1,7 +1,8 @@
-"""A batch of envs of one game on one device: step, reset, parameters, bots, statistics, state in and out.
+"""A batch of envs of one game on one device: step, reset, parameters, bots, statistics, state in
+and out.
 
-Axes: arrays are [env, …] or [env, agent, …]. On the CPU they are numpy arrays, on CUDA torch tensors; `tensor` gives a
-torch tensor on the same memory either way.
+Axes: arrays are [env, …] or [env, agent, …]. On the CPU they are numpy arrays, on CUDA torch
+tensors; `tensor` gives a torch tensor on the same memory either way.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ _CONSTANT = ("term_applies", "binary_mask_at", "choice_mask_at", "choice_options
 class Batch:
     """`num_envs` envs of a game, stepped together.
 
-    seed, first_env: an env's randomness depends on the seed and its number, so a batch split in two gives the same games.
-    stagger: the first episode of each env is cut (truncated) at a random length, so that envs are out of step from then on.
-    jit=False: everything runs as plain Python, for a debugger (also LUDUS_JIT=0).
-    checked: every index is checked, compiled (with a choice of lane order) or not; slow, for tests.
+    seed, first_env: an env's randomness depends on the seed and its number, so a batch split in two
+    gives the same games. stagger: the first episode of each env is cut (truncated) at a random
+    length, so that envs are out of step from then on. jit=False: everything runs as plain Python,
+    for a debugger (also LUDUS_JIT=0). checked: every index is checked, compiled (with a choice of
+    lane order) or not; slow, for tests.
     """
 
     def __init__(
@@ -71,10 +73,13 @@ class Batch:
         self.layout = Layout(game, self.settings)
         self.controllers = controllers(game)
         self._program = assemble(game)
-        _require_memory(self.layout, num_envs, _free_of_gpu() if device == "cuda" else free_memory())
+        _require_memory(
+            self.layout, num_envs, _free_of_gpu() if device == "cuda" else free_memory()
+        )
         with fitting(f"{num_envs:,} envs of {game.name}", "use fewer (--envs)"):
             self.arrays: dict[str, Any] = {
-                name: self._zeros(self.layout.shape(name, num_envs), field.dtype) for name, field in self.layout.arrays.items()
+                name: self._zeros(self.layout.shape(name, num_envs), field.dtype)
+                for name, field in self.layout.arrays.items()
             }
         self._views = self._named_views(self.arrays)
 
@@ -87,16 +92,19 @@ class Batch:
         self._fill("choice_options", np.array([len(o) for o in self.layout.choices.values()]))
         if stagger:
             self._fill("first_length", self._staggered(seed, first_env))
-        self.set_params({**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}})
+        self.set_params(
+            {**self.settings.params, **{f"reward.{t}": w for t, w in self.settings.weights.items()}}
+        )
         if game.setup:
             self._set_up(checked)
         self._step = self._make_step(checked, lane_order)
         self.reset()
 
-    # -- stepping ------------------------------------------------------------------------------------------------------
+    # -- stepping ----------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """One step of every env, with the actions now in `continuous`, `binary` and `choices`. Finished envs reset instead."""
+        """One step of every env, with the actions now in `continuous`, `binary` and `choices`.
+        Finished envs reset instead."""
         self._step()
 
     def reset(self) -> None:
@@ -105,7 +113,8 @@ class Batch:
         self.step()
 
     def restart(self) -> None:
-        """Starts over at the first episodes, with what was set since: parameters, controllers, lineups."""
+        """Starts over at the first episodes, with what was set since: parameters, controllers,
+        lineups."""
         self._fill("episode", np.full(self.num_envs, -1))
         self.reset()
 
@@ -114,9 +123,14 @@ class Batch:
         for name in ("float_params", "int_params"):
             self.arrays[name][...] = self.arrays[f"{name}_next"]
         program = assemble_setup(self.game)
-        first = {n: self.numpy(n) if f.shared else self.numpy(n)[:1].copy() for n, f in self.layout.arrays.items()}
+        first = {
+            n: self.numpy(n) if f.shared else self.numpy(n)[:1].copy()
+            for n, f in self.layout.arrays.items()
+        }
         values = {**self.layout.sizes, **first, **self._named_views(first)}
-        if self.jit or (checked and os.environ.get("LUDUS_JIT", "1") != "0"):  # filling banks of maps uncompiled takes minutes
+        if self.jit or (
+            checked and os.environ.get("LUDUS_JIT", "1") != "0"
+        ):  # filling banks of maps uncompiled takes minutes
             from ludus.sim import compile as compiler
 
             run = compiler.compile_cpu(self.layout, program, first, 1, 1, checked, FORWARD)
@@ -143,14 +157,26 @@ class Batch:
 
         if self.device == "cuda":
             return compiler.compile_cuda(program, self.layout.sizes, values, self.num_envs)
-        step = compiler.compile_cpu(self.layout, program, self.arrays, self.num_envs, self.threads, checked, lane_order)
-        return self._located(step, program, lane_order, self.arrays, values, self.num_envs) if checked else step
+        step = compiler.compile_cpu(
+            self.layout, program, self.arrays, self.num_envs, self.threads, checked, lane_order
+        )
+        return (
+            self._located(step, program, lane_order, self.arrays, values, self.num_envs)
+            if checked
+            else step
+        )
 
     def _located(
-        self, run: Callable[[], None], program: Program, lane_order: int, arrays: Mapping[str, np.ndarray],
-        values: Mapping[str, Any], num_envs: int,
-    ) -> Callable[[], None]:  # fmt: skip
-        """`run`, where compiled code that finds an index out of range, and cannot say which, is run again uncompiled."""
+        self,
+        run: Callable[[], None],
+        program: Program,
+        lane_order: int,
+        arrays: Mapping[str, np.ndarray],
+        values: Mapping[str, Any],
+        num_envs: int,
+    ) -> Callable[[], None]:
+        """`run`, where compiled code that finds an index out of range, and cannot say which, is run
+        again uncompiled."""
 
         def located() -> None:
             before = {name: array.copy() for name, array in arrays.items()}
@@ -164,7 +190,7 @@ class Batch:
 
         return located
 
-    # -- arrays --------------------------------------------------------------------------------------------------------
+    # -- arrays ------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
         """An array by name: state, engine field, parameter, `action_NAME`, `term_NAME` …"""
@@ -172,7 +198,10 @@ class Batch:
             return self.arrays[name]
         if name in self._views:
             return self._views[name]
-        raise LudusError(f"the game {self.game.name} has no field '{name}': {nearest(name, [*self.arrays, *self._views])}")
+        raise LudusError(
+            f"the game {self.game.name} has no field '{name}': "
+            f"{nearest(name, [*self.arrays, *self._views])}"
+        )
 
     def tensor(self, name: str) -> torch.Tensor:
         """The same memory as a torch tensor."""
@@ -190,7 +219,11 @@ class Batch:
         views = {}
         for name, slot in self.layout.slots.items():
             packed = arrays[slot.packed]
-            views[name] = packed[..., slot.start] if slot.size is None else packed[..., slot.start : slot.start + slot.size]
+            views[name] = (
+                packed[..., slot.start]
+                if slot.size is None
+                else packed[..., slot.start : slot.start + slot.size]
+            )
         return views
 
     def _zeros(self, shape: tuple[int, ...], dtype: str) -> Any:
@@ -204,7 +237,9 @@ class Batch:
         target = self[name]
         values = np.asarray(values)
         if tuple(values.shape) != tuple(target.shape):
-            raise LudusError(f"'{name}' has the shape {tuple(target.shape)} but was given {tuple(values.shape)}")
+            raise LudusError(
+                f"'{name}' has the shape {tuple(target.shape)} but was given {tuple(values.shape)}"
+            )
         if isinstance(target, np.ndarray):
             target[...] = values
         else:
@@ -213,34 +248,50 @@ class Batch:
             target.copy_(torch.from_numpy(np.ascontiguousarray(values)).to(target.dtype))
 
     def _staggered(self, seed: int, first_env: int) -> np.ndarray:
-        """First-episode lengths, spread evenly up to the longest episode and dealt out by a hash of the env's number.
+        """First-episode lengths, spread evenly up to the longest episode and dealt out by a hash of
+        the env's number.
 
-        A game with a parameter `stagger_least` keeps first episodes at least that long: long enough to earn something.
+        A game with a parameter `stagger_least` keeps first episodes at least that long: long enough
+        to earn something.
         """
         from ludus.sim import random
 
         with np.errstate(over="ignore"):
-            shares = [float(random.uniform(random.key(seed, first_env + e, 0, 0), 9000, 0)) for e in range(self.num_envs)]
+            shares = [
+                float(random.uniform(random.key(seed, first_env + e, 0, 0), 9000, 0))
+                for e in range(self.num_envs)
+            ]
         longest = self.settings.params["max_steps"]
         least = min(self.settings.params.get("stagger_least", 0), longest)
         return np.ceil(least + np.array(shares) * (longest - least)).clip(1).astype(np.int32)
 
-    # -- parameters ----------------------------------------------------------------------------------------------------
+    # -- parameters --------------------------------------------------------------------------------
 
     def set_params(self, values: Mapping[str, Any], envs: Any = slice(None)) -> None:
-        """New values (one, or one per env) of parameters and `reward.TERM` weights: each env takes them in its next reset row."""
+        """New values (one, or one per env) of parameters and `reward.TERM` weights: each env takes
+        them in its next reset row."""
         for name, value in values.items():
             limits = self.game.params.get(name)
             if limits is not None:
-                packed, index = self.layout.slots[name].packed + "_next", self.layout.slots[name].start
+                packed, index = (
+                    self.layout.slots[name].packed + "_next",
+                    self.layout.slots[name].start,
+                )
                 lowest, highest = float(np.min(_host(value))), float(np.max(_host(value)))
                 if lowest < limits.low or highest > limits.high:
-                    raise LudusError(f"parameter {name}={value} is outside {limits.low} to {limits.high}")
+                    raise LudusError(
+                        f"parameter {name}={value} is outside {limits.low} to {limits.high}"
+                    )
             elif name.removeprefix("reward.") in self.layout.terms:
-                packed, index = "weights_next", self.layout.terms.index(name.removeprefix("reward."))
+                packed, index = (
+                    "weights_next",
+                    self.layout.terms.index(name.removeprefix("reward.")),
+                )
             else:
                 known = [*self.game.params, *(f"reward.{t}" for t in self.layout.terms)]
-                raise LudusError(f"the game {self.game.name} has no parameter '{name}': {nearest(name, known)}")
+                raise LudusError(
+                    f"the game {self.game.name} has no parameter '{name}': {nearest(name, known)}"
+                )
             if self.device != "cpu" and isinstance(value, np.ndarray):
                 import torch
 
@@ -256,18 +307,21 @@ class Batch:
         self._fill("task_scored", scored)
 
     def set_tasks(self, numbers: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
-        """The number of the task that each env plays next, and its values of parameters and `reward.TERM` weights."""
+        """The number of the task that each env plays next, and its values of parameters and
+        `reward.TERM` weights."""
         self._fill("task_next", numbers)
         self.set_params(values)
 
     def read_task_results(self) -> np.ndarray:
-        """[envs, (task before the next one, the next one), (episodes, sum of scores)] since the last call."""
+        """[envs, (task before the next one, the next one), (episodes, sum of scores)] since the
+        last call."""
         results = self.numpy("task_results").astype(np.float64)
         self.arrays["task_results"][...] = 0
         return results
 
     def received(self) -> dict[str, Any]:
-        """The game as the simulator holds it now: sizes, parameters and weights read back from its arrays.
+        """The game as the simulator holds it now: sizes, parameters and weights read back from its
+        arrays.
 
         A value that differs between envs is given as {"low", "high"}.
         """
@@ -276,7 +330,9 @@ class Batch:
             low, high = column.min().item(), column.max().item()
             return low if low == high else {"low": low, "high": high}
 
-        floats, ints, weights = (_host(self.arrays[n]) for n in ("float_params", "int_params", "weights"))
+        floats, ints, weights = (
+            _host(self.arrays[n]) for n in ("float_params", "int_params", "weights")
+        )
         params = {n: summary(floats[:, i]) for i, n in enumerate(self.layout.float_params)}
         params |= {n: summary(ints[:, i]) for i, n in enumerate(self.layout.int_params)}
         return {
@@ -291,10 +347,13 @@ class Batch:
         if name in self.game.params:
             slot = self.layout.slots[name]
             return _host(self.arrays[slot.packed][:, slot.start]).astype(np.float32)
-        return _host(self.arrays["weights"][:, self.layout.terms.index(name.removeprefix("reward."))])
+        return _host(
+            self.arrays["weights"][:, self.layout.terms.index(name.removeprefix("reward."))]
+        )
 
     def check_received(self, varied: Mapping[str, np.ndarray] | None = None) -> None:
-        """Raises if the simulator does not hold the values this batch was made with, or those that each env was given since."""
+        """Raises if the simulator does not hold the values this batch was made with, or those that
+        each env was given since."""
         weights = {f"reward.{t}": w for t, w in self.settings.weights.items()}
         asked: dict[str, Any] = {**self.settings.params, **weights, **(varied or {})}
         wrong = []
@@ -302,11 +361,21 @@ class Batch:
             held = self.held(name)
             differ = np.flatnonzero(held != np.broadcast_to(np.float32(value), held.shape))
             if len(differ):
-                found, wanted = held[differ[0]], np.broadcast_to(np.float32(value), held.shape)[differ[0]]
-                where = f" in {len(differ)} of {self.num_envs} envs" if len(differ) < self.num_envs else ""
+                found, wanted = (
+                    held[differ[0]],
+                    np.broadcast_to(np.float32(value), held.shape)[differ[0]],
+                )
+                where = (
+                    f" in {len(differ)} of {self.num_envs} envs"
+                    if len(differ) < self.num_envs
+                    else ""
+                )
                 wrong.append(f"{name} is {found!s} instead of {wanted!s}{where}")
         if wrong:
-            raise LudusError(f"the simulator of {self.game.name} does not hold what was asked for: {'; '.join(wrong)}")
+            raise LudusError(
+                f"the simulator of {self.game.name} does not hold what was asked for: "
+                f"{'; '.join(wrong)}"
+            )
 
     def fingerprint(self) -> str:
         """A hash of the game as received: rules, layouts, sizes, parameters, weights."""
@@ -314,34 +383,54 @@ class Batch:
         text = json.dumps([rules, self.layout.describe(), self.received()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    # -- bots ----------------------------------------------------------------------------------------------------------
+    # -- bots --------------------------------------------------------------------------------------
 
     def controller_number(self, role: str, name: str) -> int:
-        """The value of `controller` for a bot of a role ('' or 'policy': actions come from outside)."""
+        """The value of `controller` for a bot of a role ('' or 'policy': actions come from
+        outside)."""
         if name in ("", "policy"):
             return 0
         if role not in self.controllers:
-            raise LudusError(f"the game {self.game.name} has no role '{role}': {nearest(role, self.controllers)}")
+            raise LudusError(
+                f"the game {self.game.name} has no role '{role}': {nearest(role, self.controllers)}"
+            )
         if name not in self.controllers[role]:
-            raise LudusError(f"the role {role} of {self.game.name} has no bot '{name}': {nearest(name, self.controllers[role])}")
+            raise LudusError(
+                f"the role {role} of {self.game.name} has no bot '{name}': "
+                f"{nearest(name, self.controllers[role])}"
+            )
         return self.controllers[role][name]
 
-    def set_controller(self, role: str, name: str, envs: Any = slice(None), team: int | None = None) -> None:
-        """Hands the agents of a role (of one team) to a bot, or back to the policy, from each env's next reset row on."""
+    def set_controller(
+        self, role: str, name: str, envs: Any = slice(None), team: int | None = None
+    ) -> None:
+        """Hands the agents of a role (of one team) to a bot, or back to the policy, from each env's
+        next reset row on."""
         number = self.controller_number(role, name)
         seats = next(s for s in self.layout.seats if s.role == role)
-        agents = seats.agents if team is None else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
+        agents = (
+            seats.agents
+            if team is None
+            else slice(seats.start + team * seats.count, seats.start + (team + 1) * seats.count)
+        )
         self.arrays["controller_next"][envs, agents] = number
 
-    def set_lineups(self, controllers: np.ndarray, weights: np.ndarray, frozen_share: float | None = None) -> None:
-        """Who plays: `controllers` [lineups, agents] with relative `weights`. Every env draws one in each reset row from now on.
+    def set_lineups(
+        self, controllers: np.ndarray, weights: np.ndarray, frozen_share: float | None = None
+    ) -> None:
+        """Who plays: `controllers` [lineups, agents] with relative `weights`. Every env draws one
+        in each reset row from now on.
 
-        Where a slot is open, `frozen_share` of the games are against frozen opponents (default: as the weights say); elsewhere
-        none. Without any lineup, controllers are as `set_controller` left them.
+        Where a slot is open, `frozen_share` of the games are against frozen opponents (default: as
+        the weights say); elsewhere none. Without any lineup, controllers are as `set_controller`
+        left them.
         """
         count = len(weights)
         if count > LINEUPS:
-            raise LudusError(f"{count} lineups are more than the {LINEUPS} a batch can draw from: use fewer opponents in the mix")
+            raise LudusError(
+                f"{count} lineups are more than the {LINEUPS} a batch can draw from: use fewer "
+                "opponents in the mix"
+            )
         table = np.zeros((LINEUPS, self.layout.num_agents), np.int16)
         until = np.ones((2, LINEUPS), np.float32)
         if count:
@@ -349,7 +438,10 @@ class Batch:
             frozen = np.where((controllers == FROZEN).any(1), weights, 0.0)
             live = weights - frozen
             if live.sum() <= 0:
-                raise LudusError("every lineup has a frozen opponent: add self or a bot, for envs whose slot is being refilled")
+                raise LudusError(
+                    "every lineup has a frozen opponent: add self or a bot, for envs whose slot is "
+                    "being refilled"
+                )
             share = frozen.sum() / weights.sum() if frozen_share is None else frozen_share
             alone = live / live.sum()
             both = (1.0 - share) * alone + share * frozen / frozen.sum() if frozen.any() else alone
@@ -363,7 +455,8 @@ class Batch:
         self._fill("current_stage", np.array([number]))
 
     def read_lineup_results(self, blocks: Sequence[slice]) -> np.ndarray:
-        """[blocks of envs, lineups, (episodes, won, drawn, lost)] of the learning side, since the last call."""
+        """[blocks of envs, lineups, (episodes, won, drawn, lost)] of the learning side, since the
+        last call."""
         array = self.arrays["lineup_results"]
         results = np.zeros((len(blocks), *array.shape[1:]), np.float32)
         for k, block in enumerate(blocks):
@@ -371,13 +464,18 @@ class Batch:
         array[...] = 0
         return results
 
-    # -- statistics ----------------------------------------------------------------------------------------------------
+    # -- statistics --------------------------------------------------------------------------------
 
     def read_statistics(self) -> dict[str, dict[str, float]]:
-        """Per role, over the episodes finished since the last call: count, return, length, outcomes, terms, goal metrics."""
+        """Per role, over the episodes finished since the last call: count, return, length,
+        outcomes, terms, goal metrics."""
         array = self.arrays["statistics"]
         out: dict[str, dict[str, float]] = {}
-        names = [*STATISTICS, *(f"term/{t}" for t in self.layout.terms), *(f"goal/{g}" for g in self.layout.goals)]
+        names = [
+            *STATISTICS,
+            *(f"term/{t}" for t in self.layout.terms),
+            *(f"goal/{g}" for g in self.layout.goals),
+        ]
         for seats in self.layout.seats:
             rows = array[:, seats.agents].reshape(-1, array.shape[-1])
             rows = rows[rows[:, 0] > 0]
@@ -406,11 +504,12 @@ class Batch:
         array[...] = 0
         return count
 
-    # -- the whole state -----------------------------------------------------------------------------------------------
+    # -- the whole state ---------------------------------------------------------------------------
 
     def state(self, *, setup: bool = True) -> dict[str, np.ndarray]:
-        """Everything the simulator holds, as copies on the host. setup=False: without what setup filled, such as a bank of maps: it
-        never changes, and a batch of the same settings and seed has the same."""
+        """Everything the simulator holds, as copies on the host. setup=False: without what setup
+        filled, such as a bank of maps: it never changes, and a batch of the same settings and seed
+        has the same."""
         left_out = {*_CONSTANT, *(() if setup else self._of_setup())}
         return {name: self.numpy(name) for name in self.arrays if name not in left_out}
 
@@ -418,12 +517,17 @@ class Batch:
         return [name for name, field in self.game.state.items() if field.shared]
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continues exactly from `state()` of a batch of the same game and sizes; without what setup filled, also of the same seed."""
+        """Continues exactly from `state()` of a batch of the same game and sizes; without what
+        setup filled, also of the same seed."""
         wanted = [name for name in self.arrays if name not in _CONSTANT]
-        missing, foreign = sorted(set(wanted) - set(state) - set(self._of_setup())), sorted(set(state) - set(wanted))
+        missing, foreign = (
+            sorted(set(wanted) - set(state) - set(self._of_setup())),
+            sorted(set(state) - set(wanted)),
+        )
         if missing or foreign:
             raise LudusError(
-                f"this is not a state of {self.game.name}: missing {missing or 'nothing'}, unknown {foreign or 'nothing'}"
+                f"this is not a state of {self.game.name}: missing {missing or 'nothing'}, unknown "
+                f"{foreign or 'nothing'}"
             )
         for name in state:
             self._fill(name, state[name])
@@ -439,16 +543,21 @@ def _free_of_gpu() -> int:
     except ImportError:
         raise LudusError("device cuda needs torch: pip install torch") from None
     if not torch.cuda.is_available():
-        raise LudusError("device cuda was asked for but torch finds no CUDA GPU on this machine: use --device cpu")
+        raise LudusError(
+            "device cuda was asked for but torch finds no CUDA GPU on this machine: use --device "
+            "cpu"
+        )
     return int(torch.cuda.mem_get_info()[0])
 
 
 def _require_memory(layout: Layout, num_envs: int, free: int | None) -> None:
-    """Refuses at once: on the CPU, what does not fit is given out all the same, and the system kills the process that uses it."""
+    """Refuses at once: on the CPU, what does not fit is given out all the same, and the system
+    kills the process that uses it."""
     need = layout.bytes_per_env() * num_envs
     if free is not None and need > free:
         fits = free // layout.bytes_per_env()
         raise LudusError(
-            f"{num_envs:,} envs of {layout.game.name} need {need / 1e9:.1f} GB but {free / 1e9:.1f} GB are free: set --envs to at most "
+            f"{num_envs:,} envs of {layout.game.name} need {need / 1e9:.1f} GB but "
+            f"{free / 1e9:.1f} GB are free: set --envs to at most "
             f"{fits:,}"
         )

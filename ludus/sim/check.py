@@ -1,8 +1,9 @@
 """What is wrong with a game, said when it is defined: by name, with the fix.
 
-The rules are read as syntax trees. For every phase we find which fields it and the functions it calls read and write,
-and at which entries. A lane may write only its own entries of the fields it declared, and may not read entries that
-another lane of the same phase writes: otherwise the result would depend on the order in which lanes run.
+The rules are read as syntax trees. For every phase we find which fields it and the functions it
+calls read and write, and at which entries. A lane may write only its own entries of the fields it
+declared, and may not read entries that another lane of the same phase writes: otherwise the result
+would depend on the order in which lanes run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ludus.sim.program import controllers
 
 @dataclass
 class Accesses:
-    """Fields that a phase touches; `others` holds those touched at entries that are not the lane's own."""
+    """Fields that a phase touches; `others` holds those touched at entries that are not the lane's
+    own."""
 
     written: dict[str, int] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
@@ -52,7 +54,13 @@ def analyse(phase: Phase, fields: dict[str, Field]) -> Accesses:
 
 class _Reader(ast.NodeVisitor):
     def __init__(
-        self, function: Callable, binding: Binding, fields: dict[str, Field], lanes: tuple[str, ...], phase: str, out: Accesses
+        self,
+        function: Callable,
+        binding: Binding,
+        fields: dict[str, Field],
+        lanes: tuple[str, ...],
+        phase: str,
+        out: Accesses,
     ) -> None:
         self.function, self.binding, self.fields = function, binding, fields
         self.lanes, self.phase, self.out = lanes, phase, out
@@ -62,7 +70,8 @@ class _Reader(ast.NodeVisitor):
             source = textwrap.dedent(inspect.getsource(self.function))
         except (OSError, TypeError):
             raise RuleError(
-                f"phase {self.phase}: the source of {self.function.__name__} cannot be read: put rules in a file"
+                f"phase {self.phase}: the source of {self.function.__name__} cannot be read: put "
+                "rules in a file"
             ) from None
         tree = ast.parse(source).body[0]
         assert isinstance(tree, ast.FunctionDef)
@@ -71,7 +80,9 @@ class _Reader(ast.NodeVisitor):
 
     def fail(self, node: ast.AST, message: str) -> RuleError:
         line = self.function.__code__.co_firstlineno + getattr(node, "lineno", 1) - 1
-        return RuleError(f"phase {self.phase}: {message} ({self.function.__code__.co_filename}:{line})")
+        return RuleError(
+            f"phase {self.phase}: {message} ({self.function.__code__.co_filename}:{line})"
+        )
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         name = node.value.id if isinstance(node.value, ast.Name) else None
@@ -83,13 +94,24 @@ class _Reader(ast.NodeVisitor):
         declared = self.fields[target]
         expected = len(declared.shape) + (0 if declared.shared else 1)
         if len(indices) != expected:
-            axes = ", ".join(map(str, declared.shape if declared.shared else ("env", *declared.shape)))
-            raise self.fail(node, f"'{target}' has the axes ({axes}) but is indexed with {len(indices)}: use one index per axis")
+            axes = ", ".join(
+                map(str, declared.shape if declared.shared else ("env", *declared.shape))
+            )
+            raise self.fail(
+                node,
+                f"'{target}' has the axes ({axes}) but is indexed with {len(indices)}: use one "
+                "index per axis",
+            )
         if not declared.shared and not self._is_lane(indices[0], 0):
-            raise self.fail(node, f"'{target}' must be indexed with env first: an env never looks into another")
+            raise self.fail(
+                node, f"'{target}' must be indexed with env first: an env never looks into another"
+            )
         inner = indices if declared.shared else indices[1:]
         own = all(
-            any(self._is_own(index, axis, lane) for index, axis in zip(inner, declared.shape, strict=True))
+            any(
+                self._is_own(index, axis, lane)
+                for index, axis in zip(inner, declared.shape, strict=True)
+            )
             for lane in range(1, 1 + len(self.lanes))
         )
         line = node.lineno
@@ -108,10 +130,13 @@ class _Reader(ast.NodeVisitor):
         return isinstance(index, ast.Name) and self.binding.get(index.id) == Lane(lane)
 
     def _is_own(self, index: ast.expr, axis: str | int, lane: int) -> bool:
-        """The lane's index itself; on an axis of another size (observation entries) also the index plus a constant."""
+        """The lane's index itself; on an axis of another size (observation entries) also the index
+        plus a constant."""
         if self._is_lane(index, lane):
             return True
-        if axis == self.lanes[lane - 1] or not (isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add)):
+        if axis == self.lanes[lane - 1] or not (
+            isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add)
+        ):
             return False
         left, right = index.left, index.right
         return (self._is_lane(left, lane) and self._is_constant(right)) or (
@@ -121,11 +146,15 @@ class _Reader(ast.NodeVisitor):
     def _is_constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return True
-        return isinstance(node, ast.Name) and isinstance(self.function.__globals__.get(node.id), int)
+        return isinstance(node, ast.Name) and isinstance(
+            self.function.__globals__.get(node.id), int
+        )
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript):  # x[i] += y reads as well as writes
-            load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
+            load = ast.copy_location(
+                ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target
+            )
             self.visit(load)
         self.visit(node.target)
         self.visit(node.value)
@@ -135,7 +164,11 @@ class _Reader(ast.NodeVisitor):
         if isinstance(target, Lane) and not isinstance(node.ctx, ast.Load):
             raise self.fail(node, f"the index '{node.id}' is assigned to: use another name")
         if isinstance(target, str):
-            raise self.fail(node, f"'{node.id}' is used without an index: read one entry of it, or hand it to a function whole")
+            raise self.fail(
+                node,
+                f"'{node.id}' is used without an index: read one entry of it, or hand it to a "
+                "function whole",
+            )
 
     def visit_Call(self, node: ast.Call) -> None:
         callee = self._resolve(node.func)
@@ -145,7 +178,9 @@ class _Reader(ast.NodeVisitor):
             return
         if not isinstance(callee, types.FunctionType):
             raise self.fail(
-                node, "a field may be handed only to a function of the rules, not to a built-in: use sizes for lengths"
+                node,
+                "a field may be handed only to a function of the rules, not to a built-in: use "
+                "sizes for lengths",
             )
         names = callee.__code__.co_varnames[: callee.__code__.co_argcount]
         binding: Binding = {}
@@ -168,22 +203,32 @@ class _Reader(ast.NodeVisitor):
         return None
 
 
-# -- the game ----------------------------------------------------------------------------------------------------------
+# -- the game --------------------------------------------------------------------------------------
 
 
 def check_game(game: Game) -> None:
     """Raises RuleError for the first thing that cannot work."""
     _check_declaration(game)
     fields = accessible(game)
-    layout = Layout(game, Settings(dict(game.sizes), {n: p.default for n, p in game.params.items()}, {}))
+    layout = Layout(
+        game, Settings(dict(game.sizes), {n: p.default for n, p in game.params.items()}, {})
+    )
     rules = dict.fromkeys([*game.step, *game.reset])
     for phase in rules:
         _check_phase(game, phase, fields, layout.sizes, _writable_by_rules(game))
     for phase in game.setup:
-        _check_phase(game, phase, fields, layout.sizes, [name for name, f in game.state.items() if f.shared])
+        _check_phase(
+            game, phase, fields, layout.sizes, [name for name, f in game.state.items() if f.shared]
+        )
     for bots in game.bots.values():
         for bot in bots:
-            _check_phase(game, bot, fields, layout.sizes, _own_state(game) + [f"action_{name}" for name in game.action])
+            _check_phase(
+                game,
+                bot,
+                fields,
+                layout.sizes,
+                _own_state(game) + [f"action_{name}" for name in game.action],
+            )
 
 
 def _check_declaration(game: Game) -> None:
@@ -200,74 +245,140 @@ def _check_declaration(game: Game) -> None:
     for role in game.roles:
         if isinstance(role.count, str) and role.count not in game.sizes:
             raise RuleError(
-                f"{here}: role {role.name} counts '{role.count}', which is no size: {nearest(role.count, game.sizes)}"
+                f"{here}: role {role.name} counts '{role.count}', which is no size: "
+                f"{nearest(role.count, game.sizes)}"
             )
     for name, field_ in game.state.items():
         for size in field_.shape:
             if isinstance(size, str) and size != "agents" and size not in game.sizes:
-                raise RuleError(f"{here}: field '{name}' has the unknown size '{size}': {nearest(size, game.sizes)}")
+                raise RuleError(
+                    f"{here}: field '{name}' has the unknown size '{size}': "
+                    f"{nearest(size, game.sizes)}"
+                )
     for name in game.seen:
         bytes_ = game.state.get(f"seen_{name}")
-        if bytes_ is None or bytes_.dtype != "uint8" or len(bytes_.shape) != 3 or bytes_.shape[0] != "agents":
-            raise RuleError(f"{here}: '{name}' is seen, so declare the state field seen_{name} as u8(\"agents\", …, …)")
+        if (
+            bytes_ is None
+            or bytes_.dtype != "uint8"
+            or len(bytes_.shape) != 3
+            or bytes_.shape[0] != "agents"
+        ):
+            raise RuleError(
+                f"{here}: '{name}' is seen, so declare the state field seen_{name} as "
+                'u8("agents", …, …)'
+            )
     for name, term in game.rewards.items():
         if term.kind not in KINDS:
-            raise RuleError(f"{here}: reward term '{name}' has the kind '{term.kind}': use one of {', '.join(KINDS)}")
+            raise RuleError(
+                f"{here}: reward term '{name}' has the kind '{term.kind}': use one of "
+                f"{', '.join(KINDS)}"
+            )
         if term.most is None:
-            raise RuleError(f"{here}: reward term '{name}' has no bound: say the most it can add up to in an episode, most=…")
+            raise RuleError(
+                f"{here}: reward term '{name}' has no bound: say the most it can add up to in an "
+                "episode, most=…"
+            )
         names = {**game.sizes, **{n: p.default for n, p in game.params.items()}}
         if evaluate(term.most, names) < evaluate(term.least, names):
-            raise RuleError(f"{here}: reward term '{name}' has most={term.most} below least={term.least}: swap them")
-    meant_for = {n: t.roles for n, t in game.rewards.items()} | {n: g.roles for n, g in game.goal_metrics.items()}
+            raise RuleError(
+                f"{here}: reward term '{name}' has most={term.most} below least={term.least}: swap "
+                "them"
+            )
+    meant_for = {n: t.roles for n, t in game.rewards.items()} | {
+        n: g.roles for n, g in game.goal_metrics.items()
+    }
     for name, meant in meant_for.items():
         for role_name in [meant] if isinstance(meant, str) else (meant or ()):
             if role_name not in roles:
-                raise RuleError(f"{here}: '{name}' is for the unknown role '{role_name}': {nearest(role_name, roles)}")
+                raise RuleError(
+                    f"{here}: '{name}' is for the unknown role '{role_name}': "
+                    f"{nearest(role_name, roles)}"
+                )
     for name, param in game.params.items():
         if not param.low <= param.default <= param.high:
-            raise RuleError(f"{here}: parameter {name} has the default {param.default} outside {param.low} to {param.high}")
+            raise RuleError(
+                f"{here}: parameter {name} has the default {param.default} outside {param.low} to "
+                f"{param.high}"
+            )
     for role_name in game.bots:
         if role_name not in roles:
-            raise RuleError(f"{here}: bots for the unknown role '{role_name}': {nearest(role_name, roles)}")
-    for preset, values in [*game.presets.items(), ("held_out", game.held_out), ("validation", game.validation)]:
+            raise RuleError(
+                f"{here}: bots for the unknown role '{role_name}': {nearest(role_name, roles)}"
+            )
+    for preset, values in [
+        *game.presets.items(),
+        ("held_out", game.held_out),
+        ("validation", game.validation),
+    ]:
         known = [*game.sizes, *game.params, *(f"reward.{t}" for t in game.rewards)]
         for name in values:
             if name not in known:
-                raise RuleError(f"{here}: preset {preset} sets the unknown '{name}': {nearest(name, known)}")
+                raise RuleError(
+                    f"{here}: preset {preset} sets the unknown '{name}': {nearest(name, known)}"
+                )
     _check_headline(game)
     for entry in game.observation:
-        if isinstance(entry, Each) and isinstance(entry.count, str) and entry.count not in game.sizes:
-            raise RuleError(f"{here}: each('{entry.prefix}') counts '{entry.count}', which is no size")
+        if (
+            isinstance(entry, Each)
+            and isinstance(entry.count, str)
+            and entry.count not in game.sizes
+        ):
+            raise RuleError(
+                f"{here}: each('{entry.prefix}') counts '{entry.count}', which is no size"
+            )
     for name, action in game.action.items():
-        if isinstance(action, Choice) and isinstance(action.options, tuple) and len(action.options) < 2:
-            raise RuleError(f"{here}: the action '{name}' has {len(action.options)} option: a choice needs at least 2")
+        if (
+            isinstance(action, Choice)
+            and isinstance(action.options, tuple)
+            and len(action.options) < 2
+        ):
+            raise RuleError(
+                f"{here}: the action '{name}' has {len(action.options)} option: a choice needs at "
+                "least 2"
+            )
 
 
 def _check_headline(game: Game) -> None:
-    """Its goal must be measured where its opponent plays: the roles it is for against that bot in all others."""
+    """Its goal must be measured where its opponent plays: the roles it is for against that bot in
+    all others."""
     if game.headline is None:
         return
     goal, against = game.headline.goal, game.headline.against
     here = f"game {game.name}: the headline"
     if goal not in game.goal_metrics:
-        raise RuleError(f"{here} names the unknown goal metric '{goal}': {nearest(goal, game.goal_metrics)}")
+        raise RuleError(
+            f"{here} names the unknown goal metric '{goal}': {nearest(goal, game.goal_metrics)}"
+        )
     known = dict.fromkeys(f"bot:{name}" for table in controllers(game).values() for name in table)
     if against not in ("self", *known):
-        raise RuleError(f"{here} names the unknown opponent '{against}': {nearest(against, ['self', *known])}")
+        raise RuleError(
+            f"{here} names the unknown opponent '{against}': {nearest(against, ['self', *known])}"
+        )
     if against == "self" or len(game.roles) == 1:
         return
     bot, meant = against.removeprefix("bot:"), game.goal_metrics[goal].roles
-    measured = [r.name for r in game.roles] if meant is None else [meant] if isinstance(meant, str) else list(meant)
+    measured = (
+        [r.name for r in game.roles]
+        if meant is None
+        else [meant]
+        if isinstance(meant, str)
+        else list(meant)
+    )
     teams = max(role.teams for role in game.roles) > 1
     plays = {role for role, table in controllers(game).items() if bot in table}
-    if not any(all(r.name in plays for r in game.roles if teams or r.name != mine) for mine in measured):
+    if not any(
+        all(r.name in plays for r in game.roles if teams or r.name != mine) for mine in measured
+    ):
         raise RuleError(
-            f"{here} is {goal} against {against}, but that bot does not play all roles that {' or '.join(measured)} meets: "
+            f"{here} is {goal} against {against}, but that bot does not play all roles that "
+            f"{' or '.join(measured)} meets: "
             f"name a bot that does, or self"
         )
 
 
-def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict[str, int], writable: list[str]) -> None:
+def _check_phase(
+    game: Game, phase: Phase, fields: dict[str, Field], sizes: dict[str, int], writable: list[str]
+) -> None:
     here = f"game {game.name}, phase {phase.name}"
     for lane in phase.lanes:
         if lane not in sizes:
@@ -281,29 +392,40 @@ def _check_phase(game: Game, phase: Phase, fields: dict[str, Field], sizes: dict
             raise RuleError(f"{here}: unknown field '{name}': {nearest(name, [*fields, *sizes])}")
     for name in phase.writes:
         if name not in writable:
-            what = "belongs to the engine" if name in ENGINE_FIELDS else "is not a field it may write"
+            what = (
+                "belongs to the engine" if name in ENGINE_FIELDS else "is not a field it may write"
+            )
             raise RuleError(f"{here}: writes '{name}', which {what}: {nearest(name, writable)}")
         if name not in phase.fields:
-            raise RuleError(f"{here}: declares writes='{name}' but does not take it as an argument: add it or drop it")
+            raise RuleError(
+                f"{here}: declares writes='{name}' but does not take it as an argument: add it or "
+                "drop it"
+            )
 
     accesses = analyse(phase, fields)
     for name in accesses.written:
         if name not in phase.writes:
-            raise RuleError(f"{here}: writes '{name}' without declaring it: add '{name}' to writes=")
+            raise RuleError(
+                f"{here}: writes '{name}' without declaring it: add '{name}' to writes="
+            )
     for name in phase.writes:
         if name not in accesses.written:
-            raise RuleError(f"{here}: declares writes='{name}' but never writes it: drop it from writes=")
+            raise RuleError(
+                f"{here}: declares writes='{name}' but never writes it: drop it from writes="
+            )
     if phase.lanes:
         lanes = ", ".join(phase.arguments[: 1 + len(phase.lanes)])
         for name in accesses.written_others:
             raise RuleError(
-                f"{here}: writes '{name}' at an entry of another lane: write only {name}[{lanes}, …], "
+                f"{here}: writes '{name}' at an entry of another lane: write only {name}[{lanes}, "
+                "…], "
                 f"and let the receiver gather effects from others"
             )
         for name in accesses.read_others:
             if name in phase.writes:
                 raise RuleError(
-                    f"{here}: reads '{name}' of other lanes while they write it: write to a field '{name}_next' here "
+                    f"{here}: reads '{name}' of other lanes while they write it: write to a field "
+                    f"'{name}_next' here "
                     f"and copy it in a later phase"
                 )
 

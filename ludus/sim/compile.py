@@ -1,6 +1,7 @@
 """Compiles a program for CPU threads and for CUDA. The only file that imports numba.
 
-A driver is the loop over envs and lanes around a program's phases, made as source; `driver_cache.py` keeps it.
+A driver is the loop over envs and lanes around a program's phases, made as source;
+`driver_cache.py` keeps it.
 """
 
 from __future__ import annotations
@@ -34,22 +35,30 @@ from ludus.sim.link import Linker, reachable
 from ludus.sim.program import Call, Program
 
 numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
-numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]  # alternates with torch's own threads at the lowest cost
+# OpenMP alternates with torch's own threads at the lowest cost.
+numba.config.THREADING_LAYER = "omp"  # type: ignore[attr-defined]
 
-# Rules allocate nothing, so reference counting is off: it cost more than the rules. Phases are inlined into the driver.
-# Only drivers are called from Python: wrappers for every helper, with its dozens of arrays, were a third of the compile time.
-_OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# Rules allocate nothing, so reference counting is off: it cost more than the rules. Phases are
+# inlined into the driver. Only drivers are called from Python: wrappers for every helper, with its
+# dozens of arrays, were a third of the compile time.
+_OPTIONS: dict[str, Any] = dict(
+    nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 
 def _make_linker(**options: Any) -> Linker:
-    return Linker(numba.njit(**_OPTIONS, **options), numba.njit(forceinline=True, **_OPTIONS, **options), compiled=True)
+    return Linker(
+        numba.njit(**_OPTIONS, **options),
+        numba.njit(forceinline=True, **_OPTIONS, **options),
+        compiled=True,
+    )
 
 
 _linker = _make_linker()
 _checked_linker = _make_linker(boundscheck=True)
 
 
-# -- drivers as source -------------------------------------------------------------------------------------------------
+# -- drivers as source -----------------------------------------------------------------------------
 
 
 def _function_names(program: Program) -> dict[str, Callable]:
@@ -79,7 +88,10 @@ def _body(program: Program, group: list[Call], indices: list[str]) -> list[str]:
         return [_call_line(program, group[0], indices)]
     lines = [f"bot = controller[env, {indices[0]}]", f"if bot != 0 and alive[env, {indices[0]}]:"]
     for i, call in enumerate(group):
-        lines += [f"    {'elif' if i else 'if'} bot == {call.controller}:", f"        {_call_line(program, call, indices)}"]
+        lines += [
+            f"    {'elif' if i else 'if'} bot == {call.controller}:",
+            f"        {_call_line(program, call, indices)}",
+        ]
     return lines
 
 
@@ -88,17 +100,27 @@ def _indent(lines: list[str], by: int) -> list[str]:
 
 
 def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
-    """The driver takes one array of addresses: dozens of array arguments would cost more than a small batch's step."""
+    """The driver takes one array of addresses: dozens of array arguments would cost more than a
+    small batch's step."""
     sizes = [name for name in program.arguments if name in layout.sizes]
     lines = [f"    {name} = sizes[{i}]" for i, name in enumerate(sizes)]
     views = [name for name in program.arguments if name in layout.slots]
-    stored = sorted({layout.slots[v].packed for v in views} | {n for n in program.arguments if n in layout.arrays})
+    stored = sorted(
+        {layout.slots[v].packed for v in views}
+        | {n for n in program.arguments if n in layout.arrays}
+    )
     for name in stored:
         field = layout.arrays[name]
         shape = [] if field.shared else ["num_envs"]
-        shape += [f"sizes[{sizes.index(s)}]" if s in sizes else str(number(s, layout.sizes)) for s in field.shape]
+        shape += [
+            f"sizes[{sizes.index(s)}]" if s in sizes else str(number(s, layout.sizes))
+            for s in field.shape
+        ]
         address = list(layout.arrays).index(name)
-        lines.append(f"    {name} = carray(pointer(addresses[{address}]), ({', '.join(shape)},), {field.dtype}_)")
+        lines.append(
+            f"    {name} = carray(pointer(addresses[{address}]), ({', '.join(shape)},), "
+            f"{field.dtype}_)"
+        )
     for name in views:
         slot = layout.slots[name]
         axes = ":, " * len(layout.shape(slot.packed, 1)[:-1])
@@ -116,7 +138,10 @@ def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
             count = " * ".join(phase.lanes)
             block = [f"for k in range({count}):", f"    lane = lane_at(order, env, k, {count})"]
             for n in reversed(range(len(phase.lanes))):
-                block += [f"    i{n} = lane % {phase.lanes[n]}", f"    lane = lane // {phase.lanes[n]}"]
+                block += [
+                    f"    i{n} = lane % {phase.lanes[n]}",
+                    f"    lane = lane // {phase.lanes[n]}",
+                ]
             block += _indent(_body(program, group, indices), 1)
         else:
             for n, lane in enumerate(phase.lanes):
@@ -128,7 +153,8 @@ def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
         lines += _indent(block, 2)
     return "\n".join(
         [
-            f'"""One step of {program.game}, for a range of envs. Generated by ludus.sim.compile."""',
+            f'"""One step of {program.game}, for a range of envs. Generated by '
+            'ludus.sim.compile."""',
             "from numba import carray, njit, prange",
             "",
             f"@njit(nogil=True, error_model='numpy', boundscheck={checked})",
@@ -138,15 +164,23 @@ def _cpu_source(layout: Layout, program: Program, checked: bool) -> str:
             "@njit(nogil=True, error_model='numpy', parallel=True)",
             "def run_parallel(serial, chunks, num_envs, sizes, addresses):",
             "    for chunk in prange(chunks):",
-            "        run_at(serial, num_envs * chunk // chunks, num_envs * (chunk + 1) // chunks, 0, num_envs, sizes, addresses)",
+            "        run_at(serial, num_envs * chunk // chunks, num_envs * (chunk + 1) // chunks, "
+            "0, num_envs, sizes, addresses)",
             "",
         ]
     )
 
 
-def _cuda_source(program: Program, sizes: Mapping[str, int]) -> tuple[str, list[tuple[str, tuple[str, ...], int]]]:
-    """The source, and for each kernel: its name, its arguments, its lanes per env. Lane counts are compiled in."""
-    lines = [f'"""One step of {program.game} as CUDA kernels. Generated by ludus.sim.compile."""', "from numba import cuda", ""]
+def _cuda_source(
+    program: Program, sizes: Mapping[str, int]
+) -> tuple[str, list[tuple[str, tuple[str, ...], int]]]:
+    """The source, and for each kernel: its name, its arguments, its lanes per env. Lane counts are
+    compiled in."""
+    lines = [
+        f'"""One step of {program.game} as CUDA kernels. Generated by ludus.sim.compile."""',
+        "from numba import cuda",
+        "",
+    ]
     kernels: list[tuple[str, tuple[str, ...], int]] = []
     for order, group in enumerate(_grouped(program.calls)):
         phase, when = group[0].phase, group[0].when
@@ -182,13 +216,15 @@ def _cuda_source(program: Program, sizes: Mapping[str, int]) -> tuple[str, list[
 
 
 class _Cache(NullCache):
-    """A function's part of a kernel file, in place of numba's own cache: that one loads whatever its files hold."""
+    """A function's part of a kernel file, in place of numba's own cache: that one loads whatever
+    its files hold."""
 
     def __init__(self, function: str, file: KernelFile, on_miss: Callable[[], None]) -> None:
         self.function, self.file, self.on_miss = function, file, on_miss
 
     def _name(self, signature: Any, codegen: Any) -> str:
-        return f"{self.function}{signature} {codegen.magic_tuple()}"  # the processor's abilities too: a home folder can be shared
+        # the processor's abilities too: a home folder can be shared
+        return f"{self.function}{signature} {codegen.magic_tuple()}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
@@ -201,12 +237,17 @@ class _Cache(NullCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         packed = self._pack(data)
         if packed is None:
-            print("ludus: these compiled rules cannot be kept: a constant array of theirs is too large", file=sys.stderr)
+            print(
+                "ludus: these compiled rules cannot be kept: a constant array of theirs is too "
+                "large",
+                file=sys.stderr,
+            )
             return
         self.file.functions[self._name(sig, data.codegen)] = packed
 
     def _pack(self, result: Any) -> bytes | None:
-        """None: it holds addresses of this process, as of constant arrays of more than a megabyte."""
+        """None: it holds addresses of this process, as of constant arrays of more than a
+        megabyte."""
         return None if result.library.has_dynamic_globals else dumps(result._reduce())
 
     def _unpack(self, target_context: Any, data: bytes) -> Any:
@@ -217,7 +258,11 @@ class _CudaCache(_Cache):
     def _pack(self, result: Any) -> bytes | None:
         from numba.cuda.dispatcher import serialize
 
-        return None if getattr(result, "launch_config_sensitive", False) else serialize.dumps(result._reduce_states())
+        return (
+            None
+            if getattr(result, "launch_config_sensitive", False)
+            else serialize.dumps(result._reduce_states())
+        )
 
     def _unpack(self, target_context: Any, data: bytes) -> Any:
         from numba.cuda.dispatcher import _Kernel
@@ -226,8 +271,11 @@ class _CudaCache(_Cache):
 
 
 @contextmanager
-def _kept(program: Program, target: str, module: types.ModuleType, path: Path, functions: list[str]) -> Iterator[None]:
-    """What is compiled in this block is loaded from the cache. What is not there is kept, after saying how long it took."""
+def _kept(
+    program: Program, target: str, module: types.ModuleType, path: Path, functions: list[str]
+) -> Iterator[None]:
+    """What is compiled in this block is loaded from the cache. What is not there is kept, after
+    saying how long it took."""
     dispatchers = {name: getattr(module, name) for name in functions}
     if all(dispatcher.overloads for dispatcher in dispatchers.values()):  # by an earlier batch
         yield
@@ -237,8 +285,16 @@ def _kept(program: Program, target: str, module: types.ModuleType, path: Path, f
     def announce() -> None:
         if not started:
             started.append(time.perf_counter())
-            why = f"again: {file.path} {file.damage}" if file.damage else "the first time; kept for later"
-            print(f"ludus: compiling {program.game} for {target} ({why}) …", file=sys.stderr, flush=True)
+            why = (
+                f"again: {file.path} {file.damage}"
+                if file.damage
+                else "the first time; kept for later"
+            )
+            print(
+                f"ludus: compiling {program.game} for {target} ({why}) …",
+                file=sys.stderr,
+                flush=True,
+            )
 
     file = KernelFile(path)
     cache = _CudaCache if target == "cuda" else _Cache
@@ -250,16 +306,23 @@ def _kept(program: Program, target: str, module: types.ModuleType, path: Path, f
         forget(module)
         if not isinstance(error, NumbaError | UnsupportedBytecodeError):
             raise
-        rules = sorted(reachable(list(_function_names(program).values())), key=lambda f: (f.__module__, f.__name__))
+        rules = sorted(
+            reachable(list(_function_names(program).values())),
+            key=lambda f: (f.__module__, f.__name__),
+        )
         raise RuleError(explain(program.game, rules, str(error))) from None
     if started:
         seconds = time.perf_counter() - started[0]
-        print(f"ludus: compiled {program.game} for {target} in {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"ludus: compiled {program.game} for {target} in {seconds:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
         if file.functions:
             file.write()
 
 
-# -- CPU ---------------------------------------------------------------------------------------------------------------
+# -- CPU -------------------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -273,32 +336,60 @@ def _pointer(context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def _run_at(context: Any, address: Any, first: Any, last: Any, order: Any, num_envs: Any, sizes: Any, addresses: Any) -> Any:
-    """Calls a compiled driver by its address: called by its name it would be compiled again, as a part of its caller."""
+def _run_at(
+    context: Any,
+    address: Any,
+    first: Any,
+    last: Any,
+    order: Any,
+    num_envs: Any,
+    sizes: Any,
+    addresses: Any,
+) -> Any:
+    """Calls a compiled driver by its address: called by its name it would be compiled again, as a
+    part of its caller."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args[1:]
         function = context.call_conv.get_function_type(numba.types.none, kinds)
-        result, failure = (cgutils.alloca_once(builder, pointer.pointee, zfill=True) for pointer in function.args[:2])
+        result, failure = (
+            cgutils.alloca_once(builder, pointer.pointee, zfill=True)
+            for pointer in function.args[:2]
+        )
         values = context.get_arg_packer(kinds).as_arguments(builder, args[1:])
-        builder.call(builder.inttoptr(args[0], function.as_pointer()), [result, failure, *values])  # rules raise nothing
+        builder.call(
+            builder.inttoptr(args[0], function.as_pointer()), [result, failure, *values]
+        )  # rules raise nothing
         return context.get_dummy_value()
 
     return numba.types.none(address, first, last, order, num_envs, sizes, addresses), generate
 
 
 def compile_cpu(
-    layout: Layout, program: Program, arrays: Mapping[str, np.ndarray], num_envs: int, threads: int, checked: bool, order: int
+    layout: Layout,
+    program: Program,
+    arrays: Mapping[str, np.ndarray],
+    num_envs: int,
+    threads: int,
+    checked: bool,
+    order: int,
 ) -> Callable[[], None]:
     """A function that runs one step on these arrays, which must stay where they are."""
     linker = _checked_linker if checked else _linker
-    scope: dict[str, Any] = {name: linker.link(f, phase=True) for name, f in _function_names(program).items()}
+    scope: dict[str, Any] = {
+        name: linker.link(f, phase=True) for name, f in _function_names(program).items()
+    }
     scope |= {"lane_at": linker.link(lane_at), "pointer": _pointer, "run_at": _run_at}
     scope |= {f"{f.dtype}_": np.dtype(f.dtype).type for f in layout.arrays.values()}
     module, path = load_driver(
-        program.game, list(_function_names(program).values()), _cpu_source(layout, program, checked), scope
+        program.game,
+        list(_function_names(program).values()),
+        _cpu_source(layout, program, checked),
+        scope,
     )
-    sizes = np.array([layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64)
+    sizes = np.array(
+        [layout.sizes[name] for name in program.arguments if name in layout.sizes], np.int64
+    )
     addresses = np.array([arrays[name].ctypes.data for name in layout.arrays], np.int64)
     integer, integers = numba.types.int64, numba.types.int64[::1]
     target = "cpu-threads" if threads > 1 else "checked-cpu" if checked else "cpu"
@@ -323,28 +414,36 @@ def compile_cpu(
 
 
 def _check_types(program: Program, linker: Linker) -> None:
-    """Rules compute in float32: mixing in an integer makes numba take double precision. And what is stored in a field of whole
-    numbers must be one: numba would cut off the fraction in silence."""
+    """Rules compute in float32: mixing in an integer makes numba take double precision. And what is
+    stored in a field of whole numbers must be one: numba would cut off the fraction in silence."""
     for function in (linker.link(f) for f in reachable(list(_function_names(program).values()))):
         for result in function.overloads.values():
             found = find_truncation(result)
             if found:
                 raise RuleError(
-                    f"{program.game}: {found}: its fraction would be lost; declare the field as f32, or write int32(…) to cut it off"
+                    f"{program.game}: {found}: its fraction would be lost; declare the field as "
+                    "f32, or write int32(…) to cut it off"
                 )
             found = find_double(result)
             if found:
                 raise RuleError(
-                    f"{program.game}: double precision {found}: wrap integers in float32(…) before mixing them with floats"
+                    f"{program.game}: double precision {found}: wrap integers in float32(…) before "
+                    "mixing them with floats"
                 )
 
 
 def _statements(result: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """The statements of a freshly compiled function, each with the types of all variables."""
     annotation = result.type_annotation
-    if not hasattr(annotation, "typemap"):  # loaded from the cache: it was looked at when it was compiled
+    if not hasattr(
+        annotation, "typemap"
+    ):  # loaded from the cache: it was looked at when it was compiled
         return
-    for block in annotation.blocks.values() if hasattr(annotation, "blocks") else annotation.func_ir.blocks.values():
+    for block in (
+        annotation.blocks.values()
+        if hasattr(annotation, "blocks")
+        else annotation.func_ir.blocks.values()
+    ):
         for statement in block.body:
             yield statement, annotation.typemap
 
@@ -352,7 +451,8 @@ def _statements(result: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
 def find_double(result: Any) -> str | None:
     """Where a freshly compiled function computes in double precision, or None."""
     for statement, types_ in _statements(result):
-        if types_.get(getattr(getattr(statement, "target", None), "name", None)) == numba.types.float64:  # type: ignore[arg-type]
+        target = getattr(getattr(statement, "target", None), "name", "")
+        if types_.get(target) == numba.types.float64:
             return f"in {result.fndesc.qualname} ({statement.loc.filename}:{statement.loc.line})"
     return None
 
@@ -363,7 +463,9 @@ def find_truncation(result: Any) -> str | None:
         if not isinstance(statement, ir.SetItem | ir.StaticSetItem):
             continue
         array, value = types_[statement.target.name], types_[statement.value.name]
-        whole = isinstance(array, numba.types.Array) and isinstance(array.dtype, numba.types.Integer | numba.types.Boolean)
+        whole = isinstance(array, numba.types.Array) and isinstance(
+            array.dtype, numba.types.Integer | numba.types.Boolean
+        )
         if whole and isinstance(value, numba.types.Float):
             field = statement.target.name.partition(".")[0]
             return (
@@ -377,7 +479,7 @@ def thread_limit() -> int:
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
-# -- CUDA --------------------------------------------------------------------------------------------------------------
+# -- CUDA ------------------------------------------------------------------------------------------
 
 
 def _import_cuda() -> Any:
@@ -386,7 +488,9 @@ def _import_cuda() -> Any:
     try:
         from numba import cuda
     except ImportError:
-        raise LudusError("device cuda needs the package numba-cuda: pip install 'ludus[cuda]'") from None
+        raise LudusError(
+            "device cuda needs the package numba-cuda: pip install 'ludus[cuda]'"
+        ) from None
     return cuda
 
 
@@ -394,17 +498,24 @@ def _cuda_driver(program: Program, sizes: Mapping[str, int]) -> tuple[types.Modu
     _import_cuda()
     functions = {name: _linker.link(f, phase=True) for name, f in _function_names(program).items()}
     source, kernels = _cuda_source(program, sizes)
-    module, path = load_driver(program.game, list(_function_names(program).values()), source, functions)
+    module, path = load_driver(
+        program.game, list(_function_names(program).values()), source, functions
+    )
     return module, path, kernels
 
 
-def compile_cuda(program: Program, sizes: Mapping[str, int], values: Mapping[str, Any], num_envs: int) -> Callable[[], None]:
-    """A function that launches one step on torch's current stream; it can be captured in a CUDA graph."""
+def compile_cuda(
+    program: Program, sizes: Mapping[str, int], values: Mapping[str, Any], num_envs: int
+) -> Callable[[], None]:
+    """A function that launches one step on torch's current stream; it can be captured in a CUDA
+    graph."""
     import torch
 
     cuda = _import_cuda()
     module, path, kernels = _cuda_driver(program, sizes)
-    arrays = {n: cuda.as_cuda_array(v) if isinstance(v, torch.Tensor) else v for n, v in values.items()}
+    arrays = {
+        n: cuda.as_cuda_array(v) if isinstance(v, torch.Tensor) else v for n, v in values.items()
+    }
     prepared = []
     for name, arguments, lanes in kernels:
         block = 128
@@ -423,7 +534,10 @@ def compile_cuda(program: Program, sizes: Mapping[str, int], values: Mapping[str
     with interruptible(), _kept(program, "cuda", module, path, [name for name, _, _ in kernels]):
         for kernel, _, _, arguments in prepared:
             kernel.compile(
-                tuple(numba.typeof(num_envs) if i == 0 else cuda_type(a) for i, a in enumerate((num_envs, *arguments)))
+                tuple(
+                    numba.typeof(num_envs) if i == 0 else cuda_type(a)
+                    for i, a in enumerate((num_envs, *arguments))
+                )
             )
     return run
 
@@ -432,8 +546,11 @@ def cuda_type(value: Any) -> Any:
     return value._numba_type_ if hasattr(value, "_numba_type_") else numba.typeof(value)
 
 
-def compile_ptx(program: Program, sizes: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, str]:
-    """PTX by kernel, for a chip of compute capability 9.0, on a machine with the compiler but without a GPU."""
+def compile_ptx(
+    program: Program, sizes: Mapping[str, int], values: Mapping[str, Any]
+) -> dict[str, str]:
+    """PTX by kernel, for a chip of compute capability 9.0, on a machine with the compiler but
+    without a GPU."""
     cuda = _import_cuda()
     from numba.cuda import dispatcher
 
@@ -444,7 +561,9 @@ def compile_ptx(program: Program, sizes: Mapping[str, int], values: Mapping[str,
         out = {}
         for name, arguments, _ in kernels:
             signature = (numba.types.int64, *(numba.typeof(values[a]) for a in arguments))
-            out[name], _ = cuda.compile(getattr(module, name).py_func, signature, device=False, abi="numba", cc=(9, 0))
+            out[name], _ = cuda.compile(
+                getattr(module, name).py_func, signature, device=False, abi="numba", cc=(9, 0)
+            )
         return out
     finally:
         dispatcher.get_current_device = original

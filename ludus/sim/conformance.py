@@ -1,4 +1,5 @@
-"""What every game must satisfy on every backend. Each check raises AssertionError with what it found.
+"""What every game must satisfy on every backend. Each check raises AssertionError with what it
+found.
 
 `ludus games NAME --check` runs them on one game; the test suite runs them on all.
 """
@@ -17,7 +18,9 @@ from ludus.sim.batch import Batch
 from ludus.sim.game import Game, evaluate
 from ludus.sim.interpret import REVERSED, SHUFFLED
 
-OBSERVATION_LIMIT = 10.0  # entries should be near [-1, 1]; beyond this a network's first layer saturates
+OBSERVATION_LIMIT = (
+    10.0  # entries should be near [-1, 1]; beyond this a network's first layer saturates
+)
 FLOAT_TOLERANCE = 1e-4
 
 
@@ -37,15 +40,25 @@ def run(batch: Batch, steps: int) -> None:
 
 def assert_same(a: Batch, b: Batch, what: str) -> None:
     left, right = a.state(), b.state()
-    different = [name for name in left if not np.array_equal(left[name], right[name], equal_nan=left[name].dtype.kind == "f")]
+    different = [
+        name
+        for name in left
+        if not np.array_equal(left[name], right[name], equal_nan=left[name].dtype.kind == "f")
+    ]
     assert not different, f"{what}: these fields differ: {', '.join(different)}"
 
 
 def try_rules(
-    game: Game, overrides: Mapping[str, float] | None = None, preset: str | None = None, *, steps: int = 300, seconds: float = 1.0
+    game: Game,
+    overrides: Mapping[str, float] | None = None,
+    preset: str | None = None,
+    *,
+    steps: int = 300,
+    seconds: float = 1.0,
 ) -> None:
-    """A short random game, uncompiled: a rule that leaves an array or stores a fraction in a whole number is an error that names
-    it, with the line. Compiled, it would write into other memory and train on in silence."""
+    """A short random game, uncompiled: a rule that leaves an array or stores a fraction in a whole
+    number is an error that names it, with the line. Compiled, it would write into other memory and
+    train on in silence."""
     until = time.monotonic() + seconds
     try:
         batch = make(game, 2, overrides=overrides, preset=preset, jit=False, checked=True)
@@ -53,30 +66,44 @@ def try_rules(
             if time.monotonic() > until:
                 break
             batch.step()
-    except NameError as error:  # a local name that was not set on this way: compiled, it has any value
+    except (
+        NameError
+    ) as error:  # a local name that was not set on this way: compiled, it has any value
         rule = traceback.extract_tb(error.__traceback__)[-1]
-        raise RuleError(f"{game.name}: {rule.name} stops ({rule.filename}:{rule.lineno}): {error}; set it on every way") from None
+        raise RuleError(
+            f"{game.name}: {rule.name} stops ({rule.filename}:{rule.lineno}): {error}; set it on "
+            "every way"
+        ) from None
     except (ArithmeticError, ValueError):
-        return  # such as the root of -1: compiled rules go on with NaN or what is left, which other checks are for
+        # such as the root of -1: compiled rules go on with NaN or what is left, which other checks
+        # are for
+        return
 
 
-# -- the checks: (game, device) ----------------------------------------------------------------------------------------
+# -- the checks: (game, device) --------------------------------------------------------------------
 
 
 def check_shapes(game: Game, device: str) -> None:
-    """Arrays have the declared shapes and types; the simulator holds the parameters it was given."""
+    """Arrays have the declared shapes and types; the simulator holds the parameters it was
+    given."""
     batch = make(game, 5, device=device)
     batch.check_received()
     for name, field in batch.layout.arrays.items():
         array = batch.numpy(name)
         assert array.shape == batch.layout.shape(name, 5), f"{name} has the shape {array.shape}"
         assert array.dtype == np.dtype(field.dtype), f"{name} has the type {array.dtype}"
-    assert len(set(batch.layout.observation)) == len(batch.layout.observation), "observation names repeat"
+    assert len(set(batch.layout.observation)) == len(batch.layout.observation), (
+        "observation names repeat"
+    )
 
 
 def check_determinism(game: Game, device: str) -> None:
     """The same seed gives the same game; another seed another."""
-    a, b, other = make(game, device=device), make(game, device=device), make(game, device=device, seed=8)
+    a, b, other = (
+        make(game, device=device),
+        make(game, device=device),
+        make(game, device=device, seed=8),
+    )
     differs = False
     for _ in range(60):
         for batch in (a, b, other):
@@ -95,7 +122,9 @@ def check_split(game: Game, device: str) -> None:
     for name, field in whole.layout.arrays.items():
         if not field.shared:
             joined = np.concatenate([p.numpy(name) for p in parts])
-            assert np.array_equal(whole.numpy(name), joined, equal_nan=joined.dtype.kind == "f"), f"{name} depends on the split"
+            assert np.array_equal(whole.numpy(name), joined, equal_nan=joined.dtype.kind == "f"), (
+                f"{name} depends on the split"
+            )
 
 
 def check_threads(game: Game, device: str) -> None:
@@ -109,7 +138,8 @@ def check_threads(game: Game, device: str) -> None:
 
 
 def check_lane_order(game: Game, device: str) -> None:
-    """Lanes forward, reversed and shuffled give identical results; no index leaves its array (checked build)."""
+    """Lanes forward, reversed and shuffled give identical results; no index leaves its array
+    (checked build)."""
     if device != "cpu":
         return
     orders = [make(game, checked=True, lane_order=order) for order in (REVERSED, SHUFFLED)]
@@ -122,12 +152,22 @@ def check_lane_order(game: Game, device: str) -> None:
 
 
 def check_episodes(game: Game, device: str) -> None:
-    """Reset rows, valid, terminated, truncated and dead mean what they should, in every row of several episodes."""
+    """Reset rows, valid, terminated, truncated and dead mean what they should, in every row of
+    several episodes."""
     batch = make(game, 32, device=device, stagger=True)
     names = (
-        "finished", "alive", "idle", "step", "episode", "episode_return", "resetting", "valid", "reward",
-        "agent_terminated", "agent_truncated",
-    )  # fmt: skip
+        "finished",
+        "alive",
+        "idle",
+        "step",
+        "episode",
+        "episode_return",
+        "resetting",
+        "valid",
+        "reward",
+        "agent_terminated",
+        "agent_truncated",
+    )
     before = {n: batch.numpy(n) for n in names}
     resets = 0
     for _ in range(int(batch.settings.params["max_steps"]) + 60):
@@ -135,26 +175,43 @@ def check_episodes(game: Game, device: str) -> None:
         now = {n: batch.numpy(n) for n in names}
         resetting, ended = now["resetting"], now["agent_terminated"] | now["agent_truncated"]
         resets += int(resetting.sum())
-        assert np.array_equal(resetting, before["finished"]), "a reset row must follow a finished row, and only it"
+        assert np.array_equal(resetting, before["finished"]), (
+            "a reset row must follow a finished row, and only it"
+        )
         assert not now["valid"][resetting].any(), "a reset row must be invalid"
-        assert not now["reward"][resetting].any() and not ended[resetting].any(), "a reset row must carry no reward and no end"
+        assert not now["reward"][resetting].any() and not ended[resetting].any(), (
+            "a reset row must carry no reward and no end"
+        )
         assert (now["step"][resetting] == 0).all(), "step must be 0 in a reset row"
-        assert (now["step"][~resetting] == before["step"][~resetting] + 1).all(), "step must count up"
-        assert np.array_equal(now["episode"], before["episode"] + resetting), "episode must count reset rows"
+        assert (now["step"][~resetting] == before["step"][~resetting] + 1).all(), (
+            "step must count up"
+        )
+        assert np.array_equal(now["episode"], before["episode"] + resetting), (
+            "episode must count reset rows"
+        )
         expected = before["alive"] & ~before["idle"] & ~resetting[:, None]
-        assert np.array_equal(now["valid"], expected), "valid must be: alive and not idle before the step, outside reset rows"
+        assert np.array_equal(now["valid"], expected), (
+            "valid must be: alive and not idle before the step, outside reset rows"
+        )
         was_alive = before["alive"] & ~resetting[:, None]
         assert not now["reward"][~was_alive].any(), "the dead must earn nothing"
-        assert not (now["alive"] & ~before["alive"])[~resetting].any(), "the dead must stay dead until the reset"
-        assert not (now["agent_terminated"] & now["agent_truncated"]).any(), "terminated and truncated exclude each other"
+        assert not (now["alive"] & ~before["alive"])[~resetting].any(), (
+            "the dead must stay dead until the reset"
+        )
+        assert not (now["agent_terminated"] & now["agent_truncated"]).any(), (
+            "terminated and truncated exclude each other"
+        )
         assert np.array_equal(ended, was_alive & (now["finished"][:, None] | ~now["alive"])), (
             "each living agent ends exactly once"
         )
         grown = np.where(resetting[:, None], 0.0, before["episode_return"] + now["reward"])
-        assert np.allclose(now["episode_return"], grown, rtol=1e-4, atol=1e-4), "episode_return must sum the rewards"
+        assert np.allclose(now["episode_return"], grown, rtol=1e-4, atol=1e-4), (
+            "episode_return must sum the rewards"
+        )
         before = now
     assert resets >= 32, (
-        f"only {resets} resets in {batch.settings.params['max_steps'] + 60} steps: does the game end at max_steps?"
+        f"only {resets} resets in {batch.settings.params['max_steps'] + 60} steps: does the game "
+        "end at max_steps?"
     )
 
 
@@ -181,22 +238,29 @@ def check_parameters(game: Game, device: str) -> None:
 
 
 def check_state(game: Game, device: str) -> None:
-    """Saved and loaded, the simulator continues exactly; in another batch too, and without what setup filled in one of the same seed."""
+    """Saved and loaded, the simulator continues exactly; in another batch too, and without what
+    setup filled in one of the same seed."""
     batch = make(game, device=device, stagger=True)
     run(batch, 30)
     saved, short = batch.state(), batch.state(setup=False)
     run(batch, 80)
-    for other, state in ((Batch(game, 16, device=device, seed=99), saved), (make(game, device=device), short)):
+    for other, state in (
+        (Batch(game, 16, device=device, seed=99), saved),
+        (make(game, device=device), short),
+    ):
         other.load_state(state)
         run(other, 80)
         assert_same(batch, other, "continued from a saved state")
 
 
 def check_long_run(game: Game, device: str) -> None:
-    """10,000 random steps: everything stays finite, observations stay in scale, reward terms stay within their bounds."""
+    """10,000 random steps: everything stays finite, observations stay in scale, reward terms stay
+    within their bounds."""
     batch = make(game, 8, device=device)
     names: dict[str, float] = {**batch.layout.sizes, **batch.settings.params}
-    bounds = [(evaluate(t.least, names), evaluate(t.most or 0, names)) for t in game.rewards.values()]
+    bounds = [
+        (evaluate(t.least, names), evaluate(t.most or 0, names)) for t in game.rewards.values()
+    ]
     low, high = np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds])
     for i in range(10_000):
         batch.step()
@@ -211,13 +275,16 @@ def check_values(batch: Batch, low: np.ndarray, high: np.ndarray) -> None:
             assert np.isfinite(array).all(), f"{name} is not finite"
     largest = np.abs(batch.numpy("observation")).max((0, 1))
     for name, value in zip(batch.layout.observation, largest, strict=True):
-        assert value <= OBSERVATION_LIMIT, f"observation entry {name} reached {value:.1f}: scale it to about [-1, 1]"
+        assert value <= OBSERVATION_LIMIT, (
+            f"observation entry {name} reached {value:.1f}: scale it to about [-1, 1]"
+        )
     totals = batch.numpy("term_totals")
     for i, name in enumerate(batch.layout.terms):
         slack = 1e-3 * (1 + max(abs(low[i]), abs(high[i])))
         lowest, highest = totals[..., i].min(), totals[..., i].max()
         assert low[i] - slack <= lowest and highest <= high[i] + slack, (
-            f"reward term {name} adds up to {lowest:.3f} … {highest:.3f} in an episode; declared are {low[i]} to {high[i]}"
+            f"reward term {name} adds up to {lowest:.3f} … {highest:.3f} in an episode; declared "
+            f"are {low[i]} to {high[i]}"
         )
     assert np.isin(batch.numpy("outcome"), (-1, 0, 1)).all(), "outcome must be -1, 0 or 1"
     for i, (name, goal) in enumerate(batch.game.goal_metrics.items()):
@@ -235,12 +302,20 @@ def check_bots(game: Game, device: str) -> None:
             batch.set_controller(role.name, bot)
             batch.reset()
             run(batch, 150)
-            assert np.isfinite(batch.numpy("observation")).all(), f"bot {bot} leads to observations that are not finite"
-            assert (np.abs(batch.numpy("continuous")) <= 1.0 + 1e-6).all(), f"bot {bot} acts outside [-1, 1]"
-            assert np.isin(batch.numpy("binary"), (0, 1)).all(), f"bot {bot} presses a key to neither 0 nor 1"
+            assert np.isfinite(batch.numpy("observation")).all(), (
+                f"bot {bot} leads to observations that are not finite"
+            )
+            assert (np.abs(batch.numpy("continuous")) <= 1.0 + 1e-6).all(), (
+                f"bot {bot} acts outside [-1, 1]"
+            )
+            assert np.isin(batch.numpy("binary"), (0, 1)).all(), (
+                f"bot {bot} presses a key to neither 0 nor 1"
+            )
             options = np.array([len(o) for o in batch.layout.choices.values()])
             choices = batch.numpy("choices")
-            assert (choices >= 0).all() and (choices < options).all(), f"bot {bot} chooses an option that is not there"
+            assert (choices >= 0).all() and (choices < options).all(), (
+                f"bot {bot} chooses an option that is not there"
+            )
 
 
 def check_interpreted(game: Game, device: str) -> None:
@@ -256,11 +331,16 @@ def check_cuda(game: Game, device: str) -> None:
 
 
 def compare(reference: Batch, other: Batch, steps: int) -> None:
-    """Floats within a tolerance, everything else equal, except in the few envs where rounding decides a threshold."""
+    """Floats within a tolerance, everything else equal, except in the few envs where rounding
+    decides a threshold."""
     for name, field in reference.layout.arrays.items():
         if field.shared:  # what setup filled; load_state would overwrite it
-            same = np.isclose(reference.numpy(name), other.numpy(name), rtol=FLOAT_TOLERANCE, atol=FLOAT_TOLERANCE)
-            assert same.size == 0 or same.mean() >= 0.995, f"the shared field '{name}' was set up differently"
+            same = np.isclose(
+                reference.numpy(name), other.numpy(name), rtol=FLOAT_TOLERANCE, atol=FLOAT_TOLERANCE
+            )
+            assert same.size == 0 or same.mean() >= 0.995, (
+                f"the shared field '{name}' was set up differently"
+            )
     rows = off = 0
     worst = ""
     for _ in range(steps):
@@ -274,7 +354,9 @@ def compare(reference: Batch, other: Batch, steps: int) -> None:
             if reference.layout.arrays[name].shared:
                 continue
             if a[name].dtype.kind == "f":
-                same = np.isclose(a[name], b[name], rtol=FLOAT_TOLERANCE, atol=FLOAT_TOLERANCE, equal_nan=True)
+                same = np.isclose(
+                    a[name], b[name], rtol=FLOAT_TOLERANCE, atol=FLOAT_TOLERANCE, equal_nan=True
+                )
             else:
                 same = a[name] == b[name]
             bad = ~same.reshape(reference.num_envs, -1).all(1)

@@ -1,12 +1,15 @@
 """Where compiled rules are kept.
 
-All compiled functions of a driver lie in one file, named by a hash of all rule code, the driver itself and the library versions:
-the next process loads machine code instead of compiling, and a change in any helper gives another file. Numba's own cache would
-miss such changes, never serves drivers made in memory, and loads whatever its files hold.
+All compiled functions of a driver lie in one file, named by a hash of all rule code, the driver
+itself and the library versions:
+the next process loads machine code instead of compiling, and a change in any helper gives another
+file. Numba's own cache would miss such changes, never serves drivers made in memory, and loads
+whatever its files hold.
 
-A file starts with a checksum of the rest. It is read whole and checked before anything is loaded from it, and replaced whole: what
-another process is writing is never seen, and what is damaged is compiled again. Nothing here can end a program: where
-no file can be read or written, rules are compiled and not kept.
+A file starts with a checksum of the rest. It is read whole and checked before anything is loaded
+from it, and replaced whole: what another process is writing is never seen, and what is damaged is
+compiled again. Nothing here can end a program: where no file can be read or written, rules are
+compiled and not kept.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ def cache_root() -> Path:
     try:
         return Path.home() / ".cache" / "ludus" / "kernels"
     except RuntimeError:
-        raise LudusError("this user has no home folder to keep compiled rules in: set LUDUS_CACHE to a folder") from None
+        raise LudusError(
+            "this user has no home folder to keep compiled rules in: set LUDUS_CACHE to a folder"
+        ) from None
 
 
 @functools.cache  # a compiler that is edited while a process runs must not make it compile again
@@ -58,9 +63,14 @@ def _versions() -> str:
     return " ".join(found)
 
 
-def load_driver(game: str, rules: list[Callable], source: str, scope: Mapping[str, Any]) -> tuple[types.ModuleType, Path]:
-    """The driver as a module, with the names of `scope` in it, and the file that keeps its compiled functions."""
-    key = hashlib.sha256("\n".join([fingerprint(rules), source, _versions()]).encode()).hexdigest()[:24]
+def load_driver(
+    game: str, rules: list[Callable], source: str, scope: Mapping[str, Any]
+) -> tuple[types.ModuleType, Path]:
+    """The driver as a module, with the names of `scope` in it, and the file that keeps its compiled
+    functions."""
+    key = hashlib.sha256("\n".join([fingerprint(rules), source, _versions()]).encode()).hexdigest()[
+        :24
+    ]
     name = f"ludus_driver_{key}"
     if name not in sys.modules:
         module = types.ModuleType(name)
@@ -76,7 +86,8 @@ def forget(module: types.ModuleType) -> None:
 
 
 class KernelFile:
-    """The file of a driver's compiled functions, by name, as bytes. `damage` says why a file that is there could not be read."""
+    """The file of a driver's compiled functions, by name, as bytes. `damage` says why a file that
+    is there could not be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -99,12 +110,17 @@ class KernelFile:
 
     def _checksum(self, body: bytes | memoryview) -> bytes:
         """The name counts too: a file that was moved belongs to another driver."""
-        return hashlib.sha256(self.path.name.encode() + b"\0" + hashlib.sha256(body).digest()).digest()
+        return hashlib.sha256(
+            self.path.name.encode() + b"\0" + hashlib.sha256(body).digest()
+        ).digest()
 
     def write(self) -> None:
-        """Replaces the file. There is no fsync: what a power cut leaves of it does not match its checksum."""
+        """Replaces the file. There is no fsync: what a power cut leaves of it does not match its
+        checksum."""
         body = pickle.dumps(self.functions)
-        partial = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.tmp")  # other containers have the same process ids
+        partial = self.path.with_name(
+            f"{self.path.name}.{uuid.uuid4().hex}.tmp"
+        )  # other containers have the same process ids
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -123,7 +139,9 @@ class KernelFile:
 @functools.cache  # once, not for every game
 def _say_not_kept(folder: Path, why: str) -> None:
     print(
-        f"ludus: compiled rules are not kept: cannot write {folder} ({why}): set LUDUS_CACHE to another folder", file=sys.stderr
+        f"ludus: compiled rules are not kept: cannot write {folder} ({why}): set LUDUS_CACHE to "
+        "another folder",
+        file=sys.stderr,
     )
 
 

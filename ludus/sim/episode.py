@@ -1,8 +1,10 @@
-"""What the engine does around the rules in every step: the meaning of reset, terminated, truncated, dead and idle.
+"""What the engine does around the rules in every step: the meaning of reset, terminated, truncated,
+dead and idle.
 
-A finished env shows its true final observation; the next row is a *reset row* that ignores its action. In a reset row new
-parameters and new controllers take effect, and nowhere else. A row is `valid` for an agent that was alive and not idle
-when it chose its action, outside reset rows; everything else enters no loss, no normaliser and no count.
+A finished env shows its true final observation; the next row is a *reset row* that ignores its
+action. In a reset row new parameters and new controllers take effect, and nowhere else. A row is
+`valid` for an agent that was alive and not idle when it chose its action, outside reset rows;
+everything else enters no loss, no normaliser and no count.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from numpy import float32
 from ludus.sim import random
 from ludus.sim.game import phase
 
-# values of `controller`: 0 is the learning policy, above are bots, -1 is the frozen policy in the slot of this env
+# values of `controller`: 0 is the learning policy, above are bots, -1 is the frozen policy in the
+# slot of this env
 FROZEN, STILL, RANDOM, FIRST_BOT = -1, 1, 2, 3
 STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE, STREAM_LINEUP = 9001, 9002, 9003, 9004
 
@@ -33,10 +36,30 @@ STREAM_CONTINUOUS, STREAM_BINARY, STREAM_CHOICE, STREAM_LINEUP = 9001, 9002, 900
     ),
 )
 def begin_env(
-    env, finished, resetting, episode, step, seed, env_id, key, terminated, truncated, float_params, float_params_next,
-    int_params, int_params_next, weights, weights_next, task, task_next, current_stage, episode_stage, num_float_params,
-    num_int_params, num_terms,
-):  # fmt: skip
+    env,
+    finished,
+    resetting,
+    episode,
+    step,
+    seed,
+    env_id,
+    key,
+    terminated,
+    truncated,
+    float_params,
+    float_params_next,
+    int_params,
+    int_params_next,
+    weights,
+    weights_next,
+    task,
+    task_next,
+    current_stage,
+    episode_stage,
+    num_float_params,
+    num_int_params,
+    num_terms,
+):
     resetting[env] = finished[env]
     if finished[env]:
         episode[env] += 1
@@ -58,9 +81,11 @@ def begin_env(
 
 @phase(writes="lineup")
 def draw_lineup(env, key, num_lineups, lineup_until, slot_open, lineup):
-    """Who plays in the episode that starts: a draw by the mix, without frozen opponents while their slot is closed.
+    """Who plays in the episode that starts: a draw by the mix, without frozen opponents while their
+    slot is closed.
 
-    Row 0 of `lineup_until` holds the running shares of the lineups without frozen opponents, row 1 those of all.
+    Row 0 of `lineup_until` holds the running shares of the lineups without frozen opponents, row 1
+    those of all.
     """
     lineup[env] = -1
     if num_lineups[0] > 0:
@@ -75,14 +100,43 @@ def draw_lineup(env, key, num_lineups, lineup_until, slot_open, lineup):
 @phase(
     lanes="agents",
     writes=(
-        "alive", "idle", "outcome", "controller", "was_alive", "valid", "episode_return", "episode_length", "terms",
-        "term_totals", "goals", "action_mask",
+        "alive",
+        "idle",
+        "outcome",
+        "controller",
+        "was_alive",
+        "valid",
+        "episode_return",
+        "episode_length",
+        "terms",
+        "term_totals",
+        "goals",
+        "action_mask",
     ),
-)  # fmt: skip
+)
 def begin_agent(
-    env, agent, resetting, alive, idle, outcome, lineup, lineup_controller, controller, controller_next, was_alive, valid, episode_return,
-    episode_length, terms, term_totals, goals, action_mask, num_terms, num_goals, num_masked,
-):  # fmt: skip
+    env,
+    agent,
+    resetting,
+    alive,
+    idle,
+    outcome,
+    lineup,
+    lineup_controller,
+    controller,
+    controller_next,
+    was_alive,
+    valid,
+    episode_return,
+    episode_length,
+    terms,
+    term_totals,
+    goals,
+    action_mask,
+    num_terms,
+    num_goals,
+    num_masked,
+):
     if resetting[env]:
         alive[env, agent] = True
         idle[env, agent] = False
@@ -121,20 +175,35 @@ def still(env, agent, continuous, binary, choices, num_continuous, num_binary, n
 
 @phase(lanes="agents", writes=("continuous", "binary", "choices"))
 def random_bot(
-    env, agent, key, continuous, binary, choices, action_mask, binary_mask_at, choice_mask_at, choice_options,
-    num_continuous, num_binary, num_choices,
-):  # fmt: skip
+    env,
+    agent,
+    key,
+    continuous,
+    binary,
+    choices,
+    action_mask,
+    binary_mask_at,
+    choice_mask_at,
+    choice_options,
+    num_continuous,
+    num_binary,
+    num_choices,
+):
     """The bot that acts at random, among what its mask allows."""
     k = key[env]
     for i in range(num_continuous):
         continuous[env, agent, i] = random.between(k, STREAM_CONTINUOUS + 16 * i, agent, -1.0, 1.0)
     for i in range(num_binary):
         allowed = binary_mask_at[i] < 0 or action_mask[env, agent, binary_mask_at[i]]
-        binary[env, agent, i] = random.integer(k, STREAM_BINARY + 16 * i, agent, 2) if allowed else 0
+        binary[env, agent, i] = (
+            random.integer(k, STREAM_BINARY + 16 * i, agent, 2) if allowed else 0
+        )
     for i in range(num_choices):
         at = choice_mask_at[i]
         if at < 0:
-            choices[env, agent, i] = random.integer(k, STREAM_CHOICE + 16 * i, agent, choice_options[i])
+            choices[env, agent, i] = random.integer(
+                k, STREAM_CHOICE + 16 * i, agent, choice_options[i]
+            )
         else:
             allowed_count = 0
             for option in range(choice_options[i]):
@@ -149,11 +218,25 @@ def random_bot(
 
 
 @phase(writes=("truncated", "finished", "counted", "first_length"))
-def end_env(env, resetting, terminated, truncated, finished, counted, step, first_length, current_stage, episode_stage):
-    """Ends the env's episode; the first one earlier where starts are staggered. That one counts in no statistic, and neither
-    does an episode that began in another stage of the curriculum: against other opponents, with other parameters."""
+def end_env(
+    env,
+    resetting,
+    terminated,
+    truncated,
+    finished,
+    counted,
+    step,
+    first_length,
+    current_stage,
+    episode_stage,
+):
+    """Ends the env's episode; the first one earlier where starts are staggered. That one counts in
+    no statistic, and neither does an episode that began in another stage of the curriculum: against
+    other opponents, with other parameters."""
     over = (terminated[env] or truncated[env]) and not resetting[env]
-    cut = not over and not resetting[env] and first_length[env] > 0 and step[env] >= first_length[env]
+    cut = (
+        not over and not resetting[env] and first_length[env] > 0 and step[env] >= first_length[env]
+    )
     if cut:
         truncated[env] = True
     if over or cut:
@@ -164,12 +247,34 @@ def end_env(env, resetting, terminated, truncated, finished, counted, step, firs
 
 @phase(
     lanes="agents",
-    writes=("reward", "agent_terminated", "agent_truncated", "episode_return", "episode_length", "term_totals"),
+    writes=(
+        "reward",
+        "agent_terminated",
+        "agent_truncated",
+        "episode_return",
+        "episode_length",
+        "term_totals",
+    ),
 )
 def end_agent(
-    env, agent, resetting, terminated, truncated, alive, was_alive, terms, term_applies, term_totals, weights, reward,
-    agent_terminated, agent_truncated, episode_return, episode_length, num_terms,
-):  # fmt: skip
+    env,
+    agent,
+    resetting,
+    terminated,
+    truncated,
+    alive,
+    was_alive,
+    terms,
+    term_applies,
+    term_totals,
+    weights,
+    reward,
+    agent_terminated,
+    agent_truncated,
+    episode_return,
+    episode_length,
+    num_terms,
+):
     earned = 0.0
     if was_alive[env, agent]:
         for i in range(num_terms):
@@ -186,12 +291,27 @@ def end_agent(
 
 @phase(lanes="agents", writes="statistics")
 def count_agent(
-    env, agent, counted, lineup, controller, outcome, truncated, terminated, episode_return, episode_length, term_totals, goals,
-    statistics, num_terms, num_goals,
-):  # fmt: skip
-    """Adds a finished episode to the statistics. The columns are `layout.STATISTICS`, then terms, then goals.
+    env,
+    agent,
+    counted,
+    lineup,
+    controller,
+    outcome,
+    truncated,
+    terminated,
+    episode_return,
+    episode_length,
+    term_totals,
+    goals,
+    statistics,
+    num_terms,
+    num_goals,
+):
+    """Adds a finished episode to the statistics. The columns are `layout.STATISTICS`, then terms,
+    then goals.
 
-    Where lineups are drawn, only learning agents count: what bots and frozen opponents earn is not the policy's doing.
+    Where lineups are drawn, only learning agents count: what bots and frozen opponents earn is not
+    the policy's doing.
     """
     if counted[env] and (lineup[env] < 0 or controller[env, agent] == 0):
         total = episode_return[env, agent]
@@ -220,7 +340,8 @@ def count_agent(
 
 @phase(writes="lineup_results")
 def count_lineup(env, agents, counted, lineup, controller, outcome, lineup_results):
-    """Adds a finished episode to its lineup: episodes, and the shares of its learning agents that won, drew and lost."""
+    """Adds a finished episode to its lineup: episodes, and the shares of its learning agents that
+    won, drew and lost."""
     if counted[env] and lineup[env] >= 0:
         learners, won, lost = 0, 0, 0
         for agent in range(agents):
@@ -239,9 +360,12 @@ def count_lineup(env, agents, counted, lineup, controller, outcome, lineup_resul
 
 
 @phase(writes="task_results")
-def count_task(env, agents, counted, task, task_next, task_goal, task_scored, controller, goals, task_results):
-    """Adds a finished episode to its task: episodes, and the mean goal of its learning agents. Row 1 is the task that comes
-    next (which has begun where episodes are short), row 0 the one before it."""
+def count_task(
+    env, agents, counted, task, task_next, task_goal, task_scored, controller, goals, task_results
+):
+    """Adds a finished episode to its task: episodes, and the mean goal of its learning agents. Row
+    1 is the task that comes next (which has begun where episodes are short), row 0 the one before
+    it."""
     if counted[env]:
         learners, total = 0, 0.0
         for agent in range(agents):

@@ -1,7 +1,9 @@
-"""Declaring a game: its state, sizes, parameters, spaces, roles, reward terms, goal metrics and phases.
+"""Declaring a game: its state, sizes, parameters, spaces, roles, reward terms, goal metrics and
+phases.
 
-Everything the machine needs to know about the rules is said here, once. `Game` checks the declaration and the rules
-against each other when it is made, so a mistake is an error with a fix at import, not a wrong number during training.
+Everything the machine needs to know about the rules is said here, once. `Game` checks the
+declaration and the rules against each other when it is made, so a mistake is an error with a fix at
+import, not a wrong number during training.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from ludus.errors import LudusError, RuleError, nearest
 
 Size = str | int
 
-# -- state -------------------------------------------------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Field:
-    """An array of the simulator. `shape` is per env (sizes by name or number); a shared field has no env axis."""
+    """An array of the simulator. `shape` is per env (sizes by name or number); a shared field has
+    no env axis."""
 
     dtype: str
     shape: tuple[Size, ...] = ()
@@ -45,19 +48,21 @@ i32 = _declare("int32")
 flag = _declare("bool")
 
 
-# -- parameters, rewards, goals, roles ---------------------------------------------------------------------------------
+# -- parameters, rewards, goals, roles -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Param:
-    """A number every env holds its own copy of. An int default makes it an integer in the rules, a float a float32."""
+    """A number every env holds its own copy of. An int default makes it an integer in the rules, a
+    float a float32."""
 
     default: float
     low: float
     high: float
     help: str = ""
     phrase: str = ""
-    """Words to say how two games differ, with {} for the value: "altar needs {} battery|altar needs {} batteries" (for 1 | else)."""
+    """Words to say how two games differ, with {} for the value: "altar needs {} battery|altar needs
+    {} batteries" (for 1 | else)."""
 
     @property
     def integer(self) -> bool:
@@ -69,10 +74,11 @@ KINDS = ("goal", "progress", "shaping", "potential", "cost")
 
 @dataclass(frozen=True)
 class Term:
-    """A named part of the reward. The rules write `term_NAME[env, agent]`; the engine multiplies by the weight and sums.
+    """A named part of the reward. The rules write `term_NAME[env, agent]`; the engine multiplies by
+    the weight and sums.
 
-    `least` and `most` bound what the rules write, summed over an episode of one agent: a number, or arithmetic over
-    sizes and parameters such as "max_steps" or "hiders + 1".
+    `least` and `most` bound what the rules write, summed over an episode of one agent: a number, or
+    arithmetic over sizes and parameters such as "max_steps" or "hiders + 1".
     """
 
     kind: str
@@ -85,7 +91,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Goal:
-    """What success means, apart from reward. The rules write `goal_NAME[env, agent]`; its last value in an episode counts."""
+    """What success means, apart from reward. The rules write `goal_NAME[env, agent]`; its last
+    value in an episode counts."""
 
     help: str = ""
     roles: str | tuple[str, ...] | None = None
@@ -96,7 +103,8 @@ class Goal:
 
 @dataclass(frozen=True)
 class Headline:
-    """The one number that says how well a policy plays: a goal metric, measured against an opponent (self or bot:NAME).
+    """The one number that says how well a policy plays: a goal metric, measured against an opponent
+    (self or bot:NAME).
 
     It chooses the best checkpoint and comes first in lists and reports.
     """
@@ -107,33 +115,37 @@ class Headline:
 
 @dataclass(frozen=True)
 class Role:
-    """`count` agents (per team) that share a policy. With teams=2 the role exists once on each side."""
+    """`count` agents (per team) that share a policy. With teams=2 the role exists once on each
+    side."""
 
     name: str
     count: Size = 1
     teams: int = 1
 
 
-# -- actions and observations ------------------------------------------------------------------------------------------
+# -- actions and observations ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Continuous:
-    """`size` numbers in [-1, 1]: `action_NAME[env, agent]`, or `action_NAME[env, agent, k]` for size > 1."""
+    """`size` numbers in [-1, 1]: `action_NAME[env, agent]`, or `action_NAME[env, agent, k]` for
+    size > 1."""
 
     size: Size | None = None
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A key that is down or not. With `masked`, the rules write `mask_NAME[env, agent]`: may it be pressed?"""
+    """A key that is down or not. With `masked`, the rules write `mask_NAME[env, agent]`: may it be
+    pressed?"""
 
     masked: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options: names, or a size. With `masked`, the rules write `mask_NAME[env, agent, option]`."""
+    """One of several options: names, or a size. With `masked`, the rules write `mask_NAME[env,
+    agent, option]`."""
 
     options: tuple[str, ...] | Size
     masked: bool = False
@@ -150,13 +162,15 @@ class Each:
 
 
 def each(prefix: str, names: Sequence[str], count: Size) -> Each:
-    """Observation entries repeated `count` times: each("runner", ["dx", "dy"], "runners") → runner0_dx, runner0_dy, …"""
+    """Observation entries repeated `count` times: each("runner", ["dx", "dy"], "runners") →
+    runner0_dx, runner0_dy, …"""
     return Each(prefix, tuple(names), count)
 
 
 @dataclass(frozen=True)
 class Image:
-    """Bytes that are seen beside the observation's numbers: `seen_NAME` is u8("agents", height, width), the newest picture.
+    """Bytes that are seen beside the observation's numbers: `seen_NAME` is u8("agents", height,
+    width), the newest picture.
 
     A policy gets the last `frames` of an episode; what was before its start is black.
     """
@@ -166,7 +180,8 @@ class Image:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Things that are seen beside the observation's numbers: `seen_NAME` is u8("agents", count, 3), each (cell, feature, amount).
+    """Things that are seen beside the observation's numbers: `seen_NAME` is u8("agents", count, 3),
+    each (cell, feature, amount).
 
     An amount of 0 is no token. No two tokens of an agent have the same cell and feature.
     """
@@ -175,12 +190,13 @@ class Tokens:
     features: int
 
 
-# -- phases ------------------------------------------------------------------------------------------------------------
+# -- phases ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A function run for every env and every lane. Made by `@phase`; calling it calls the plain function."""
+    """A function run for every env and every lane. Made by `@phase`; calling it calls the plain
+    function."""
 
     function: Callable[..., None]
     lanes: tuple[str, ...]
@@ -210,8 +226,11 @@ def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def phase(*, lanes: str | Sequence[str] = "env", writes: str | Sequence[str]) -> Callable[[Callable[..., None]], Phase]:
-    """Makes a function a phase: `lanes` says what it runs for ("env", "agents", ("agents", "rays")), `writes` what it changes."""
+def phase(
+    *, lanes: str | Sequence[str] = "env", writes: str | Sequence[str]
+) -> Callable[[Callable[..., None]], Phase]:
+    """Makes a function a phase: `lanes` says what it runs for ("env", "agents", ("agents",
+    "rays")), `writes` what it changes."""
     lane_names = () if lanes == "env" else _names(lanes)
 
     def make(function: Callable[..., None]) -> Phase:
@@ -220,7 +239,7 @@ def phase(*, lanes: str | Sequence[str] = "env", writes: str | Sequence[str]) ->
     return make
 
 
-# -- arithmetic over sizes and parameters ------------------------------------------------------------------------------
+# -- arithmetic over sizes and parameters ----------------------------------------------------------
 
 _OPERATORS: dict[type, Callable[..., float]] = {
     ast.Add: operator.add,
@@ -242,18 +261,24 @@ def evaluate(expression: float | str, names: Mapping[str, float]) -> float:
             return node.value
         if isinstance(node, ast.Name):
             if node.id not in names:
-                raise RuleError(f"'{expression}' names '{node.id}', which is no size or parameter: {nearest(node.id, names)}")
+                raise RuleError(
+                    f"'{expression}' names '{node.id}', which is no size or parameter: "
+                    f"{nearest(node.id, names)}"
+                )
             return names[node.id]
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             return _OPERATORS[type(node.op)](value(node.left), value(node.right))
         if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
             return _OPERATORS[type(node.op)](value(node.operand))
-        raise RuleError(f"'{expression}' is not arithmetic over sizes and parameters: use names, numbers and + - * / //")
+        raise RuleError(
+            f"'{expression}' is not arithmetic over sizes and parameters: use names, numbers and + "
+            "- * / //"
+        )
 
     return value(ast.parse(expression, mode="eval").body)
 
 
-# -- the game ----------------------------------------------------------------------------------------------------------
+# -- the game --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,31 +300,42 @@ class Game:
     rewards: Mapping[str, Term]
     goal_metrics: Mapping[str, Goal] = field(default_factory=dict)
     headline: Headline | None = None
-    """Without one: the first goal metric, against the first bot that does more than stand still or act at random."""
+    """Without one: the first goal metric, against the first bot that does more than stand still or
+    act at random."""
     step: Sequence[Phase]
     reset: Sequence[Phase]
     bots: Mapping[str, Sequence[Phase]] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     held_out: Mapping[str, float] = field(default_factory=dict)
-    """Values that evaluation uses instead, so that it plays on what was not trained on (another range of terrain seeds …)."""
+    """Values that evaluation uses instead, so that it plays on what was not trained on (another
+    range of terrain seeds …)."""
     validation: Mapping[str, float] = field(default_factory=dict)
-    """The same for evaluations during training, which choose the best checkpoint: a third range (default: as held_out)."""
+    """The same for evaluations during training, which choose the best checkpoint: a third range
+    (default: as held_out)."""
     check: Callable[[Mapping[str, int], Mapping[str, float]], None] | None = None
-    """Refuses sizes and parameters that cannot work together, by raising LudusError with both numbers."""
+    """Refuses sizes and parameters that cannot work together, by raising LudusError with both
+    numbers."""
     setup: Sequence[Phase] = ()
-    """Phases that fill the shared fields, run once when a batch is made, for env 0 alone and with its parameters."""
+    """Phases that fill the shared fields, run once when a batch is made, for env 0 alone and with
+    its parameters."""
 
     def __post_init__(self) -> None:
         from ludus.sim.check import check_game
 
         check_game(self)
 
-    def resolve(self, overrides: Mapping[str, float] | None = None, preset: str | None = None) -> Settings:
-        """Sizes, parameters and reward weights with overrides applied; refuses unknown names and values out of range."""
+    def resolve(
+        self, overrides: Mapping[str, float] | None = None, preset: str | None = None
+    ) -> Settings:
+        """Sizes, parameters and reward weights with overrides applied; refuses unknown names and
+        values out of range."""
         values: dict[str, float] = {}
         if preset is not None:
             if preset not in self.presets:
-                raise LudusError(f"the game {self.name} has no preset '{preset}': {nearest(preset, self.presets)}")
+                raise LudusError(
+                    f"the game {self.name} has no preset '{preset}': "
+                    f"{nearest(preset, self.presets)}"
+                )
             values.update(self.presets[preset])
         values.update(overrides or {})
 
@@ -312,12 +348,17 @@ class Game:
                     raise LudusError(f"size {name}={value} must be a whole number")
                 sizes[name] = int(value)
             elif name in params:
-                params[name] = int(value) if self.params[name].integer and value == int(value) else value
+                params[name] = (
+                    int(value) if self.params[name].integer and value == int(value) else value
+                )
             elif name.removeprefix("reward.") in weights:
                 weights[name.removeprefix("reward.")] = float(value)
             else:
                 known = [*sizes, *params, *(f"reward.{t}" for t in weights)]
-                raise LudusError(f"the game {self.name} has no size, parameter or reward '{name}': {nearest(name, known)}")
+                raise LudusError(
+                    f"the game {self.name} has no size, parameter or reward '{name}': "
+                    f"{nearest(name, known)}"
+                )
 
         for name, size in sizes.items():
             low, high = self.size_limits.get(name, (1, 2**31 - 1))
@@ -327,12 +368,18 @@ class Game:
         for name, value in params.items():
             p = self.params[name]
             if not p.low <= value <= p.high:
-                raise LudusError(f"parameter {name}={value} is outside {p.low} to {p.high}: {p.help or 'use a value inside'}")
+                raise LudusError(
+                    f"parameter {name}={value} is outside {p.low} to {p.high}: "
+                    f"{p.help or 'use a value inside'}"
+                )
             if p.integer and value != int(value):
                 raise LudusError(f"parameter {name}={value} must be a whole number")
         for name, weight in weights.items():
             if not math.isfinite(weight):
-                raise LudusError(f"reward.{name}={weight} is no weight: use a finite number, 0 to leave the term out")
+                raise LudusError(
+                    f"reward.{name}={weight} is no weight: use a finite number, 0 to leave the "
+                    "term out"
+                )
         if self.check is not None:
             self.check(sizes, params)
         return Settings(sizes, params, weights)

@@ -17,7 +17,8 @@ _WORD = 0xFFFFFFFF
 
 
 def floor_int(x):
-    """The largest integer not above x, as an integer on every device (on CUDA, math.floor gives a float)."""
+    """The largest integer not above x, as an integer on every device (on CUDA, math.floor gives a
+    float)."""
     return int64(math.floor(x))
 
 
@@ -27,7 +28,8 @@ def wrap_angle(angle):
 
 
 def clamp(x, low, high):
-    """x, but at least low and at most high; a NaN becomes low, so that no index is ever computed from one."""
+    """x, but at least low and at most high; a NaN becomes low, so that no index is ever computed
+    from one."""
     if not x > low:
         return low
     return high if x > high else x
@@ -58,10 +60,12 @@ def simplex2(key, x, y):
 
 
 def cast_columns(blocks, env, width, top, ox, oy, oz, dx, dy, dz, far):
-    """The first block a ray meets in a world of columns: (distance, x, y, z) of the block, or (far, -1, -1, -1).
+    """The first block a ray meets in a world of columns: (distance, x, y, z) of the block, or (far,
+    -1, -1, -1).
 
-    `blocks[env, x, z]` has bit y set where a block stands (31 layers), with a solid layer 0 and nothing from layer `top`
-    up. The direction has length 1 and the origin lies inside the world. One turn of the loop crosses a whole column.
+    `blocks[env, x, z]` has bit y set where a block stands (31 layers), with a solid layer 0 and
+    nothing from layer `top` up. The direction has length 1 and the origin lies inside the world.
+    One turn of the loop crosses a whole column.
     """
     x, z = int(ox), int(oz)
     step_x, step_z = 1 if dx > 0.0 else -1, 1 if dz > 0.0 else -1

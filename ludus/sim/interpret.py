@@ -1,4 +1,5 @@
-"""Runs a program in plain Python, for debuggers and as the reference the compiled backends are compared with."""
+"""Runs a program in plain Python, for debuggers and as the reference the compiled backends are
+compared with."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def lane_at(order, env, k, count):
     return k
 
 
-def interpreter(program: Program, order: int = FORWARD) -> Callable[[int, int, Mapping[str, Any]], None]:
+def interpreter(
+    program: Program, order: int = FORWARD
+) -> Callable[[int, int, Mapping[str, Any]], None]:
     """A function (first env, last env, arrays and sizes by name) that runs one step."""
     linker = Linker(lambda f: f, lambda f: f, compiled=False)
     linked = {phase: linker.link(phase.function) for phase in program.phases}
@@ -42,7 +45,8 @@ def interpreter(program: Program, order: int = FORWARD) -> Callable[[int, int, M
             for k in range(len(lanes)):
                 lane = lanes[lane_at(order, env, k, len(lanes))]
                 if call.controller is not None and not (
-                    values["controller"][env, lane[0]] == call.controller and values["alive"][env, lane[0]]
+                    values["controller"][env, lane[0]] == call.controller
+                    and values["alive"][env, lane[0]]
                 ):
                     continue
                 linked[call.phase](env, *lane, *arguments)

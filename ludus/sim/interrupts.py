@@ -14,8 +14,9 @@ from typing import Any
 def interruptible() -> Iterator[None]:
     """Ctrl-C within this block always ends it with KeyboardInterrupt.
 
-    LLVM calls back into Python. A KeyboardInterrupt raised in such a callback is printed and dropped: either Ctrl-C seems to be
-    ignored, or the compiler fails later with another error. So it is remembered, and raised when the block ends.
+    LLVM calls back into Python. A KeyboardInterrupt raised in such a callback is printed and
+    dropped: either Ctrl-C seems to be ignored, or the compiler fails later with another error. So
+    it is remembered, and raised when the block ends.
     """
     mine = threading.current_thread() is threading.main_thread()
     if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -1,7 +1,9 @@
-"""The arrays a batch of a game consists of: the game's own, and those the engine keeps for every game.
+"""The arrays a batch of a game consists of: the game's own, and those the engine keeps for every
+game.
 
-Things of one kind (all reward terms, all float parameters, all binary actions …) are packed in one array, so that the
-trainer and the engine handle them at once; the rules see each under its own name, as a view.
+Things of one kind (all reward terms, all float parameters, all binary actions …) are packed in one
+array, so that the trainer and the engine handle them at once; the rules see each under its own
+name, as a view.
 """
 
 from __future__ import annotations
@@ -12,11 +14,28 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ludus.errors import LudusError
-from ludus.sim.game import Binary, Choice, Continuous, Each, Field, Game, Image, Settings, Size, Tokens, f32, flag, i8, i16, i32
+from ludus.sim.game import (
+    Binary,
+    Choice,
+    Continuous,
+    Each,
+    Field,
+    Game,
+    Image,
+    Settings,
+    Size,
+    Tokens,
+    f32,
+    flag,
+    i8,
+    i16,
+    i32,
+)
 
 LINEUPS = 32  # most lineups of a batch: who may sit where, drawn anew by every env in its reset row
 
-# Written by the engine, readable by rules: `step` counts from 1 inside an episode, 0 in the reset row.
+# Written by the engine, readable by rules: `step` counts from 1 inside an episode, 0 in the reset
+# row.
 ENGINE_FIELDS: dict[str, Field] = {
     "seed": Field("int64"),
     "env_id": i32(),
@@ -80,8 +99,20 @@ RULE_FIELDS: dict[str, Field] = {
     "observation": f32("agents", "entries"),
 }
 
-# Per agent, over the episodes finished since they were last read. Reward terms and goal metrics follow.
-STATISTICS = ("episodes", "return", "return_squared", "return_min", "return_max", "length", "won", "lost", "drawn", "truncated")
+# Per agent, over the episodes finished since they were last read. Reward terms and goal metrics
+# follow.
+STATISTICS = (
+    "episodes",
+    "return",
+    "return_squared",
+    "return_min",
+    "return_max",
+    "length",
+    "won",
+    "lost",
+    "drawn",
+    "truncated",
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +124,11 @@ class Slot:
     size: int | None = None
 
 
-def expand(observation: list[str | Each] | tuple[str | Each, ...], sizes: Mapping[str, int]) -> list[str]:
-    """The names of all observation entries: each("other", ["alive"], 2) is other0_alive, other1_alive."""
+def expand(
+    observation: list[str | Each] | tuple[str | Each, ...], sizes: Mapping[str, int]
+) -> list[str]:
+    """The names of all observation entries: each("other", ["alive"], 2) is other0_alive,
+    other1_alive."""
     names: list[str] = []
     for entry in observation:
         if isinstance(entry, Each):
@@ -110,7 +144,8 @@ def number(size: Size, sizes: Mapping[str, int]) -> int:
 
 
 def accessible(game: Game) -> dict[str, Field]:
-    """Everything a phase of this game may name, with symbolic shapes. Sizes and indices come on top."""
+    """Everything a phase of this game may name, with symbolic shapes. Sizes and indices come on
+    top."""
     fields = {**game.state, **ENGINE_FIELDS, **RULE_FIELDS}
     for name, param in game.params.items():
         fields[name] = i32() if param.integer else f32()
@@ -131,7 +166,9 @@ def accessible(game: Game) -> dict[str, Field]:
             case Choice(options=options, masked=masked):
                 fields[f"action_{name}"] = i32("agents")
                 if masked:
-                    fields[f"mask_{name}"] = flag("agents", options if isinstance(options, str | int) else len(options))
+                    fields[f"mask_{name}"] = flag(
+                        "agents", options if isinstance(options, str | int) else len(options)
+                    )
     return fields
 
 
@@ -166,7 +203,12 @@ class Seen:
         return self.kind.frames if isinstance(self.kind, Image) else 1
 
     def describe(self) -> dict[str, object]:
-        return {"kind": type(self.kind).__name__.lower(), **asdict(self.kind), "height": self.height, "width": self.width}
+        return {
+            "kind": type(self.kind).__name__.lower(),
+            **asdict(self.kind),
+            "height": self.height,
+            "width": self.width,
+        }
 
 
 class Layout:
@@ -214,7 +256,10 @@ class Layout:
             self.seats.append(Seats(role.name, at, count, role.teams))
             at += count * role.teams
         if at < 1:
-            raise LudusError(f"the game {self.game.name} has {at} agents with {settings.sizes}: it needs at least 1")
+            raise LudusError(
+                f"the game {self.game.name} has {at} agents with {settings.sizes}: it needs at "
+                "least 1"
+            )
         sizes["agents"] = at
         self.num_agents = at
 
@@ -247,7 +292,11 @@ class Layout:
                         self.slots[f"mask_{name}"] = Slot("action_mask", masked)
                         masked += 1
                 case Choice(options=options):
-                    names = list(options) if isinstance(options, tuple) else [str(i) for i in range(number(options, sizes))]
+                    names = (
+                        list(options)
+                        if isinstance(options, tuple)
+                        else [str(i) for i in range(number(options, sizes))]
+                    )
                     self.slots[f"action_{name}"] = Slot("choices", len(self.choices))
                     self.choices[name] = names
                     self.choice_mask_at.append(masked if action.masked else -1)
@@ -257,7 +306,8 @@ class Layout:
         return masked
 
     def actions_of(self, role: str) -> Layout:
-        """What a role can do: in a game all roles have the same actions (those of other libraries may not)."""
+        """What a role can do: in a game all roles have the same actions (those of other libraries
+        may not)."""
         return self
 
     def observation_of(self, role: str) -> list[str]:
@@ -282,7 +332,9 @@ class Layout:
         out = np.zeros((self.num_agents, len(self.terms)), bool)
         for i, term in enumerate(self.game.rewards.values()):
             for seats in self.seats:
-                if term.roles is None or seats.role in ([term.roles] if isinstance(term.roles, str) else term.roles):
+                if term.roles is None or seats.role in (
+                    [term.roles] if isinstance(term.roles, str) else term.roles
+                ):
                     out[seats.agents, i] = True
         return out
 
@@ -291,11 +343,21 @@ class Layout:
         return {
             "observation": self.observation,
             "seen": {name: seen.describe() for name, seen in self.seen.items()},
-            "action": {"continuous": self.continuous, "binary": self.binary, "choices": self.choices},
-            "roles": {s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams} for s in self.seats},
-            "rewards": {n: {"kind": t.kind, "roles": t.roles} for n, t in self.game.rewards.items()},
+            "action": {
+                "continuous": self.continuous,
+                "binary": self.binary,
+                "choices": self.choices,
+            },
+            "roles": {
+                s.role: {"first_agent": s.start, "count": s.count, "teams": s.teams}
+                for s in self.seats
+            },
+            "rewards": {
+                n: {"kind": t.kind, "roles": t.roles} for n, t in self.game.rewards.items()
+            },
             "goal_metrics": {
-                n: {"roles": g.roles, "higher_is_better": g.higher_is_better} for n, g in self.game.goal_metrics.items()
+                n: {"roles": g.roles, "higher_is_better": g.higher_is_better}
+                for n, g in self.game.goal_metrics.items()
             },
         }
 

@@ -1,8 +1,11 @@
-"""Makes rule functions runnable as they are written: plain Python, float32 arithmetic, no decorators on helpers.
+"""Makes rule functions runnable as they are written: plain Python, float32 arithmetic, no
+decorators on helpers.
 
-`Linker` copies a function with its float constants turned into float32 and with everything it names turned the same way:
-called functions are linked too, modules are replaced by the few names used from them. `fingerprint` hashes all of that,
-so a compiled result is never served for rules that have changed, in a helper or a constant of another file included.
+`Linker` copies a function with its float constants turned into float32 and with everything it names
+turned the same way:
+called functions are linked too, modules are replaced by the few names used from them. `fingerprint`
+hashes all of that, so a compiled result is never served for rules that have changed, in a helper or
+a constant of another file included.
 """
 
 from __future__ import annotations
@@ -72,15 +75,21 @@ def _single_math() -> types.ModuleType:
 
 
 class Linker:
-    """Links functions. `wrap` and `wrap_phase` are applied to linked helpers and phases: a JIT compiler, or nothing."""
+    """Links functions. `wrap` and `wrap_phase` are applied to linked helpers and phases: a JIT
+    compiler, or nothing."""
 
-    def __init__(self, wrap: Callable[[Callable], Any], wrap_phase: Callable[[Callable], Any], compiled: bool) -> None:
+    def __init__(
+        self, wrap: Callable[[Callable], Any], wrap_phase: Callable[[Callable], Any], compiled: bool
+    ) -> None:
         self.wrap, self.wrap_phase = wrap, wrap_phase
         self.done: dict[tuple[Callable, str], Any] = {}
         self.math = self._module(math, set(dir(math))) if compiled else _single_math()
 
     def link(self, function: Callable, phase: bool = False) -> Any:
-        key = (function, fingerprint([function]))  # a constant may have changed since it was last linked
+        key = (
+            function,
+            fingerprint([function]),
+        )  # a constant may have changed since it was last linked
         if key not in self.done:
             _refuse(function)
             self.done[key] = None
@@ -91,7 +100,9 @@ class Linker:
             linked = types.FunctionType(single(function.__code__), scope, function.__name__)
             self.done[key] = self.wrap_phase(linked) if phase else self.wrap(linked)
         if self.done[key] is None:
-            raise RuleError(f"the rule function {function.__name__} calls itself: write it as a loop")
+            raise RuleError(
+                f"the rule function {function.__name__} calls itself: write it as a loop"
+            )
         return self.done[key]
 
     def _convert(self, value: Any, attributes: Set[str]) -> Any:
@@ -112,9 +123,14 @@ class Linker:
 
 def _refuse(function: Callable) -> None:
     if function.__closure__:
-        raise RuleError(f"the rule function {function.__name__} uses variables of an enclosing function: make it top-level")
+        raise RuleError(
+            f"the rule function {function.__name__} uses variables of an enclosing function: make "
+            "it top-level"
+        )
     if function.__defaults__ or function.__kwdefaults__:
-        raise RuleError(f"the rule function {function.__name__} has default arguments: hand every argument over")
+        raise RuleError(
+            f"the rule function {function.__name__} has default arguments: hand every argument over"
+        )
 
 
 def reachable(functions: list[Callable]) -> set[Callable]:
@@ -128,7 +144,9 @@ def reachable(functions: list[Callable]) -> set[Callable]:
         found.add(function)
         names, attributes = names_in(function.__code__)
         values = [function.__globals__[n] for n in names & function.__globals__.keys()]
-        for module in [v for v in values if isinstance(v, types.ModuleType) and v not in (math, np)]:
+        for module in [
+            v for v in values if isinstance(v, types.ModuleType) and v not in (math, np)
+        ]:
             values += [getattr(module, n) for n in attributes & vars(module).keys()]
         waiting += [v for v in values if isinstance(v, types.FunctionType)]
     return found
@@ -163,7 +181,11 @@ def fingerprint(functions: list[Callable]) -> str:
         elif isinstance(value, np.ndarray):
             feed(name, value.dtype, value.shape, value.tobytes())
         elif isinstance(value, type):
-            feed(name, value.__name__, {n: m.value for n, m in getattr(value, "__members__", {}).items()})
+            feed(
+                name,
+                value.__name__,
+                {n: m.value for n, m in getattr(value, "__members__", {}).items()},
+            )
         else:
             feed(name, type(value).__name__, value)
 

@@ -1,4 +1,5 @@
-"""One step of a game as a list of calls, the same for every backend: compiled CPU loops, CUDA kernels, plain Python."""
+"""One step of a game as a list of calls, the same for every backend: compiled CPU loops, CUDA
+kernels, plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from ludus.sim.game import Game, Phase
 
 @dataclass(frozen=True)
 class Call:
-    """A phase and the envs it runs for: every env, those in a normal step, or those in their reset row."""
+    """A phase and the envs it runs for: every env, those in a normal step, or those in their reset
+    row."""
 
     phase: Phase
     when: str  # "always", "step" or "reset"
@@ -31,7 +33,15 @@ class Program:
     def arguments(self) -> list[str]:
         """Every field and size that a call needs, and those the drivers look at themselves."""
         names = {name for call in self.calls for name in call.phase.fields}
-        return sorted(names | {"resetting", "controller", "alive", *(lane for c in self.calls for lane in c.phase.lanes)})
+        return sorted(
+            names
+            | {
+                "resetting",
+                "controller",
+                "alive",
+                *(lane for c in self.calls for lane in c.phase.lanes),
+            }
+        )
 
 
 def controllers(game: Game) -> dict[str, dict[str, int]]:
@@ -52,7 +62,8 @@ def assemble_setup(game: Game) -> Program:
 
 
 def assemble(game: Game) -> Program:
-    """The engine's own phases around the rules. What step and reset end with in common runs once, for every env."""
+    """The engine's own phases around the rules. What step and reset end with in common runs once,
+    for every env."""
     step, reset = list(game.step), list(game.reset)
     common: list[Phase] = []
     while step and reset and step[-1] is reset[-1]:
@@ -63,7 +74,11 @@ def assemble(game: Game) -> Program:
     for role, numbers in controllers(game).items():
         bots.update({bot: numbers[bot.name] for bot in game.bots.get(role, ())})
 
-    calls = [Call(episode.begin_env, "always"), Call(episode.draw_lineup, "reset"), Call(episode.begin_agent, "always")]
+    calls = [
+        Call(episode.begin_env, "always"),
+        Call(episode.draw_lineup, "reset"),
+        Call(episode.begin_agent, "always"),
+    ]
     calls += [Call(bot, "step", number) for bot, number in bots.items()]
     calls += [Call(p, "step") for p in step]
     calls += [Call(p, "reset") for p in reset]

@@ -1,8 +1,10 @@
-"""Counter-based randomness: a number is a function of what it is for, never of what was drawn before.
+"""Counter-based randomness: a number is a function of what it is for, never of what was drawn
+before.
 
-`key` hashes (seed, env, episode, step) once per step, and the engine hands it to the rules as `key[env]`. A draw adds a
-`stream` (what the number is for) and a `lane` (which agent, tree, ray it is for). There is no state to race on, so the
-same numbers come out whatever the thread count, the batch split or the device.
+`key` hashes (seed, env, episode, step) once per step, and the engine hands it to the rules as
+`key[env]`. A draw adds a `stream` (what the number is for) and a `lane` (which agent, tree, ray it
+is for). There is no state to race on, so the same numbers come out whatever the thread count, the
+batch split or the device.
 """
 
 from __future__ import annotations

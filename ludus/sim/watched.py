@@ -29,7 +29,8 @@ class Watched:
     def __setitem__(self, at: Any, value: Any) -> None:
         if self.whole and isinstance(value, float | np.floating):
             raise RuleError(
-                f"{self.game}: {_rule()} stores a float in '{self.name}', which is {self.array.dtype} ({_line()}): its fraction would "
+                f"{self.game}: {_rule()} stores a float in '{self.name}', which is "
+                f"{self.array.dtype} ({_line()}): its fraction would "
                 f"be lost; declare the field as f32, or write int32(…) to cut it off"
             )
         try:
@@ -39,11 +40,21 @@ class Watched:
 
     def _outside(self, does: str, at: Any) -> RuleError:
         indices, shape = at if isinstance(at, tuple) else (at,), self.array.shape
-        axis = next(i for i, (index, size) in enumerate(zip(indices, shape, strict=False)) if not -size <= index < size)
-        more = "declare it in observation=" if self.name == "observation" else "declare the field larger"
+        axis = next(
+            i
+            for i, (index, size) in enumerate(zip(indices, shape, strict=False))
+            if not -size <= index < size
+        )
+        more = (
+            "declare it in observation="
+            if self.name == "observation"
+            else "declare the field larger"
+        )
         return RuleError(
-            f"{self.game}: {_rule()} {does} {self.name}[{', '.join(map(str, indices))}] ({_line()}): index {indices[axis]} is out of "
-            f"range, that axis has {shape[axis]} entries (0 to {shape[axis] - 1}); {more}, or use a smaller index"
+            f"{self.game}: {_rule()} {does} {self.name}[{', '.join(map(str, indices))}] "
+            f"({_line()}): index {indices[axis]} is out of "
+            f"range, that axis has {shape[axis]} entries (0 to {shape[axis] - 1}); {more}, or use "
+            "a smaller index"
         )
 
 
@@ -66,4 +77,7 @@ def _line() -> str:
 
 def watched(game: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays and sizes by name, the arrays watched."""
-    return {name: Watched(game, name, value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    return {
+        name: Watched(game, name, value) if isinstance(value, np.ndarray) else value
+        for name, value in values.items()
+    }

@@ -1,8 +1,8 @@
 """How much of a run's budget is spent, and where its schedules stand.
 
-Schedules follow the share of the budget. When a budget changes on the way (`--train.total-agent-steps` of a resume, a
-rollback), they go on from where they stood and reach their ends with the new budget: a learning rate that has come down
-never jumps up again.
+Schedules follow the share of the budget. When a budget changes on the way
+(`--train.total-agent-steps` of a resume, a rollback), they go on from where they stood and reach
+their ends with the new budget: a learning rate that has come down never jumps up again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Anchor:
     seconds: float = 0.0
 
 
-def spent(budget: TrainConfig, agent_steps: int, seconds: float, since: Anchor | None = None) -> float:
+def spent(
+    budget: TrainConfig, agent_steps: int, seconds: float, since: Anchor | None = None
+) -> float:
     """The share of the budget that is spent, of what there was to spend `since` then."""
     since = since or Anchor()
     shares = [0.0]

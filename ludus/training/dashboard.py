@@ -71,7 +71,11 @@ class View:
 
     @property
     def elapsed(self) -> float:
-        return self.seconds + self.uncounted + (time.monotonic() - self.at if self.share < 1.0 else 0.0)
+        return (
+            self.seconds
+            + self.uncounted
+            + (time.monotonic() - self.at if self.share < 1.0 else 0.0)
+        )
 
     @property
     def remaining(self) -> str:
@@ -85,7 +89,11 @@ class View:
         if number is None or count is None:
             return ""
         bound, needed = (self.line.get(f"curriculum/{name}") for name in ("bound", "needed"))
-        aim = "" if bound is None or needed is None else f" (its bound is {bound:.2f}, {needed:.2f} is needed)"
+        aim = (
+            ""
+            if bound is None or needed is None
+            else f" (its bound is {bound:.2f}, {needed:.2f} is needed)"
+        )
         return f"stage {number + 1:.0f} of {count:.0f}{aim}"
 
     def measured(self, name: str | None) -> str | None:
@@ -94,7 +102,9 @@ class View:
         if name is None or value is None:
             return None
         low, high = self.line.get(f"{name}_low"), self.line.get(f"{name}_high")
-        interval = f" [{number(low)}, {number(high)}]" if low is not None and high is not None else ""
+        interval = (
+            f" [{number(low)}, {number(high)}]" if low is not None and high is not None else ""
+        )
         return f"{in_words(name)} {number(value)}{interval}"
 
 
@@ -119,7 +129,9 @@ class Dashboard:
 
             console = Console(stderr=True)
             self._terminal.enter_context(no_control_echo())
-            live = Live(get_renderable=lambda: self.draw(console), console=console, refresh_per_second=4)
+            live = Live(
+                get_renderable=lambda: self.draw(console), console=console, refresh_per_second=4
+            )
             self.live = self._terminal.enter_context(live)
         return self
 
@@ -129,17 +141,30 @@ class Dashboard:
             self._terminal.close()
         self.live = None
 
-    # -- what it is told -----------------------------------------------------------------------------------------------
+    # -- what it is told ---------------------------------------------------------------------------
 
     def iteration(self, trainer: Any, line: Mapping[str, Any]) -> None:
-        self._kept = {**{k: v for k, v in self._kept.items() if k.startswith(("eval/", "goal/", "episode/"))}, **line}
+        self._kept = {
+            **{k: v for k, v in self._kept.items() if k.startswith(("eval/", "goal/", "episode/"))},
+            **line,
+        }
         p, track = trainer.progress, trainer.doctor.watcher.track
         findings = tuple(f for f in trainer.doctor.findings if f.severity != "info")
         self.view = View(
-            line=self._kept, share=trainer.share, agent_steps=p.agent_steps, iteration=p.iteration, seconds=p.seconds, uncounted=trainer.elapsed - p.seconds,
-            roles=tuple(trainer.algorithm.policies), envs=self.config.envs, best=dict(p.best), findings=findings, track=track, run=str(trainer.run.path),
+            line=self._kept,
+            share=trainer.share,
+            agent_steps=p.agent_steps,
+            iteration=p.iteration,
+            seconds=p.seconds,
+            uncounted=trainer.elapsed - p.seconds,
+            roles=tuple(trainer.algorithm.policies),
+            envs=self.config.envs,
+            best=dict(p.best),
+            findings=findings,
+            track=track,
+            run=str(trainer.run.path),
             at=time.monotonic(),
-        )  # fmt: skip
+        )
         self._status = ""
         if self.quiet or self.live is not None:
             return
@@ -168,7 +193,7 @@ class Dashboard:
         self._printed = time.monotonic()
         print(text, file=sys.stderr, flush=True)
 
-    # -- what it shows -------------------------------------------------------------------------------------------------
+    # -- what it shows -----------------------------------------------------------------------------
 
     def draw(self, console: Console) -> RenderableType:
         """The panel as it is now; a sentence in its place if it cannot be drawn."""
@@ -177,7 +202,10 @@ class Dashboard:
         try:
             return self.panel(console.width)
         except Exception as error:
-            return Text(f"ludus: the dashboard cannot be drawn and training goes on ({type(error).__name__}: {error})")
+            return Text(
+                "ludus: the dashboard cannot be drawn and training goes on "
+                f"({type(error).__name__}: {error})"
+            )
 
     def panel(self, width: int) -> RenderableType:
         from rich.console import Group
@@ -186,14 +214,23 @@ class Dashboard:
 
         view = self.view
         rows: list[RenderableType] = (
-            list(self._rows(view, width)) if view else [Text("waiting for the first iteration", style="dim")]
+            list(self._rows(view, width))
+            if view
+            else [Text("waiting for the first iteration", style="dim")]
         )
         for status in (STOPPING if self._stopping else "", self._status):
             if status:
                 rows.append(Text(status, style="bold cyan", no_wrap=True, overflow="ellipsis"))
         title = Text(self.config.game, style="bold")
         folder = Text(view.run, overflow="ellipsis", no_wrap=True) if view else None
-        return Panel(Group(*rows), title=title, subtitle=folder, title_align="left", subtitle_align="left", border_style="blue")
+        return Panel(
+            Group(*rows),
+            title=title,
+            subtitle=folder,
+            title_align="left",
+            subtitle_align="left",
+            border_style="blue",
+        )
 
     def _rows(self, view: View, width: int) -> Iterator[RenderableType]:
         from rich.progress_bar import ProgressBar
@@ -201,7 +238,9 @@ class Dashboard:
         from rich.text import Text
 
         def row(*parts: str, style: str = "") -> Text:
-            return Text("   ".join(filter(None, parts)), style=style, no_wrap=True, overflow="ellipsis")
+            return Text(
+                "   ".join(filter(None, parts)), style=style, no_wrap=True, overflow="ellipsis"
+            )
 
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
@@ -209,7 +248,12 @@ class Dashboard:
         bar.add_row(ProgressBar(total=1.0, completed=view.share), f"{view.share:.0%}")
         yield bar
         speed = number(view.line.get("speed/agent_steps_per_s"), ",.0f")
-        yield row(f"{view.agent_steps:,} agent-steps", f"{speed} per second", f"iteration {view.iteration:,}", style="bold")
+        yield row(
+            f"{view.agent_steps:,} agent-steps",
+            f"{speed} per second",
+            f"iteration {view.iteration:,}",
+            style="bold",
+        )
         yield row(f"{duration(view.elapsed)} elapsed", f"{view.remaining} remaining")
         yield Text("")
         yield self._roles(view, width)
@@ -218,28 +262,49 @@ class Dashboard:
             yield row(view.stage, f"game: {game_line(view.line)}" if game_line(view.line) else "")
         name = self.config.checkpoint.best_metric
         headline = view.measured(name) or (f"{in_words(name)}: not evaluated yet" if name else "")
-        best = f"best {number(view.best['value'])} at step {view.best['step']:,}" if view.best else ""
+        best = (
+            f"best {number(view.best['value'])} at step {view.best['step']:,}" if view.best else ""
+        )
         yield row(headline, best, style="bold")
         if width >= WIDE and view.track is not None:
             yield row(f"{view.track.check.replace('_', ' ')}: {view.track.cause}")
-        shares = sorted(((k.rsplit("/", 1)[-1], v) for k, v in view.line.items() if k.startswith("speed/share/")), key=_less)
-        yield row("time: " + ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.01), style="dim")
+        shares = sorted(
+            (
+                (k.rsplit("/", 1)[-1], v)
+                for k, v in view.line.items()
+                if k.startswith("speed/share/")
+            ),
+            key=_less,
+        )
+        yield row(
+            "time: " + ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.01),
+            style="dim",
+        )
         for finding in view.findings[:MOST_FINDINGS]:
             colour = "red" if finding.severity == "critical" else "yellow"
-            text = f"{finding.severity}: {finding.cause}" + (f" → {finding.fix}" if width >= WIDE else "")
+            text = f"{finding.severity}: {finding.cause}" + (
+                f" → {finding.fix}" if width >= WIDE else ""
+            )
             yield row(text, style=colour)
         if len(view.findings) > MOST_FINDINGS:
             yield row(f"and {len(view.findings) - MOST_FINDINGS} more findings", style="yellow")
 
     def _roles(self, view: View, width: int) -> RenderableType:
-        """A line per role: its return in training, how its policy learns, and as many of its goals as fit."""
+        """A line per role: its return in training, how its policy learns, and as many of its goals
+        as fit."""
         from rich.table import Table
 
-        known = [title for title, key in POLICY_NUMBERS.items() if any(key.format(r) in view.line for r in view.roles)]
+        known = [
+            title
+            for title, key in POLICY_NUMBERS.items()
+            if any(key.format(r) in view.line for r in view.roles)
+        ]
         shown = known if width >= WIDE else known[:1]
         cells = [["in training", "return", *shown]]
         for role in view.roles:
-            numbers = [number(view.line.get(POLICY_NUMBERS[title].format(role)), ".3g") for title in shown]
+            numbers = [
+                number(view.line.get(POLICY_NUMBERS[title].format(role)), ".3g") for title in shown
+            ]
             cells.append([role, episodes_line(view.line, role, view.envs)[0] or "–", *numbers])
         table = Table.grid(padding=(0, GAP, 0, 0))
         for k in range(len(cells[0])):
@@ -286,14 +351,18 @@ def no_control_echo() -> Iterator[None]:
     """The terminal does not write ^C into the panel, which would move all its lines."""
     import termios
 
-    if not os.isatty(0) or os.tcgetpgrp(0) != os.getpgrp():  # no terminal, or another program has it
+    if (
+        not os.isatty(0) or os.tcgetpgrp(0) != os.getpgrp()
+    ):  # no terminal, or another program has it
         yield
         return
     settings = termios.tcgetattr(0)
     changed = [*settings]
     changed[3] &= ~termios.ECHOCTL
     termios.tcsetattr(0, termios.TCSADRAIN, changed)
-    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # moved to the background, it may still put this right
+    before = signal.signal(
+        signal.SIGTTOU, signal.SIG_IGN
+    )  # moved to the background, it may still put this right
     try:
         yield
     finally:

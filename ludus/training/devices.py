@@ -33,7 +33,10 @@ def require(device: str) -> None:
         import torch
 
         if not torch.cuda.is_available():
-            raise LudusError("device cuda was asked for but torch finds no CUDA GPU on this machine: use --device cpu")
+            raise LudusError(
+                "device cuda was asked for but torch finds no CUDA GPU on this machine: use "
+                "--device cpu"
+            )
 
 
 def set_threads(threads: int) -> None:
@@ -46,7 +49,8 @@ def set_threads(threads: int) -> None:
 
 @functools.cache
 def _keep_memory() -> None:
-    """Tells glibc to keep freed memory: otherwise every large temporary of torch costs fresh pages (about 15% of an update)."""
+    """Tells glibc to keep freed memory: otherwise every large temporary of torch costs fresh pages
+    (about 15% of an update)."""
     trim_threshold, mmap_threshold = -1, -3  # from malloc.h
     with contextlib.suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)
@@ -59,10 +63,12 @@ def cores() -> int:
 
 
 def choose_threads(config: Config) -> int:
-    """1 or all cores, whichever runs simulate-act-learn faster together. Measured once per machine and kind of run.
+    """1 or all cores, whichever runs simulate-act-learn faster together. Measured once per machine
+    and kind of run.
 
-    The choice is remembered, because results are bit-exact only for equal thread counts; but not one that was made while other
-    programs had the cores. What was chosen is said, with how to choose it again.
+    The choice is remembered, because results are bit-exact only for equal thread counts; but not
+    one that was made while other programs had the cores. What was chosen is said, with how to
+    choose it again.
     """
     from ludus.training.sources import is_foreign
 
@@ -84,10 +90,16 @@ def choose_threads(config: Config) -> int:
             flush=True,
         )
         table[key] = min((1, cores()), key=lambda n: _time(config, n))
-        kept = "not remembered, because other programs use the processor now" if busy else "remembered for such runs"
+        kept = (
+            "not remembered, because other programs use the processor now"
+            if busy
+            else "remembered for such runs"
+        )
         print(
-            f"ludus: training with {table[key]} thread{'s' if table[key] > 1 else ''} ({kept}). The same weights need the same seed "
-            f"and the same number of threads: --seed {config.seed} --train.threads {table[key]} repeats this run",
+            f"ludus: training with {table[key]} thread{'s' if table[key] > 1 else ''} ({kept}). "
+            "The same weights need the same seed "
+            f"and the same number of threads: --seed {config.seed} --train.threads {table[key]} "
+            "repeats this run",
             file=sys.stderr,
         )
         if busy:
@@ -110,7 +122,9 @@ def _memory_path() -> Path:
 
 def _key(config: Config) -> str:
     relevant = {
-        k: v for k, v in flatten(config).items() if k.split(".")[0] in ("game", "envs", "policy", "algorithm", "learn", "rainbow")
+        k: v
+        for k, v in flatten(config).items()
+        if k.split(".")[0] in ("game", "envs", "policy", "algorithm", "learn", "rainbow")
     }
     text = json.dumps([relevant, cores(), platform.processor(), platform.node()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -123,11 +137,19 @@ def _time(config: Config, threads: int) -> float:
 
     steps = config.learn.bptt or 1
     steps = max(steps, 4 if steps == 1 else steps)
-    as_large = max(1, config.learn.minibatches * steps // config.learn.rollout)  # so many minibatches are of about the usual size
+    as_large = max(
+        1, config.learn.minibatches * steps // config.learn.rollout
+    )  # so many minibatches are of about the usual size
     minibatches = math.gcd(as_large, config.envs)  # whatever divides envs divides what they give
     probe = replace(
         config,
-        learn=replace(config.learn, rollout=steps, epochs=min(2, config.learn.epochs), minibatches=minibatches, accumulate=1),
+        learn=replace(
+            config.learn,
+            rollout=steps,
+            epochs=min(2, config.learn.epochs),
+            minibatches=minibatches,
+            accumulate=1,
+        ),
     )
     probe.learn.roles = {}
     probe.rainbow = replace(config.rainbow, warm_up=0, rollout=config.rainbow.n_step + 2)
@@ -145,7 +167,8 @@ def _time(config: Config, threads: int) -> float:
 
 
 def _shortest(iteration: Callable[[], float]) -> float:
-    """Seconds of the best of three, after one to warm up; one that takes long is enough: warming up is a small part of it."""
+    """Seconds of the best of three, after one to warm up; one that takes long is enough: warming up
+    is a small part of it."""
     first = iteration()
     return first if first > LONG else min(iteration() for _ in range(3))
 
@@ -159,7 +182,11 @@ def memory(device: str) -> dict[str, float]:
     from ludus.training.metrics import resident_mb
 
     out: dict[str, float] = {"memory/resident_mb": resident_mb()}
-    out |= {name: used for name, measure in measured_elsewhere.items() if (used := measure()) is not None}
+    out |= {
+        name: used
+        for name, measure in measured_elsewhere.items()
+        if (used := measure()) is not None
+    }
     if device == "cuda":
         import torch
 

@@ -13,10 +13,12 @@ class Display(Protocol):
         """An iteration is over; `line` is what metrics.jsonl got."""
 
     def status(self, text: str) -> None:
-        """What happens now where it is no iteration: an evaluation and how far it is, the report."""
+        """What happens now where it is no iteration: an evaluation and how far it is, the
+        report."""
 
     def stopping(self) -> None:
-        """Someone asked to stop. Called from a signal handler: nothing that another call may have interrupted."""
+        """Someone asked to stop. Called from a signal handler: nothing that another call may have
+        interrupted."""
 
 
 class Silent:
@@ -56,4 +58,8 @@ class Guarded:
             self._reported = True
             what = f"{type(error).__name__}: {error}"
             with contextlib.suppress(OSError):  # the terminal may be what went away
-                print(f"ludus: the display failed and training goes on ({what})", file=sys.stderr, flush=True)
+                print(
+                    f"ludus: the display failed and training goes on ({what})",
+                    file=sys.stderr,
+                    flush=True,
+                )

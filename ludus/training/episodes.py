@@ -1,4 +1,5 @@
-"""Finished episodes: their statistics for metrics.jsonl, and a bounded sample of them for episodes.csv."""
+"""Finished episodes: their statistics for metrics.jsonl, and a bounded sample of them for
+episodes.csv."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def episode_metrics(batch: Any) -> tuple[dict[str, float], int]:
             if name.startswith("goal/"):
                 if _meant_for(goals[name.removeprefix("goal/")].roles, role):
                     out[f"goal/{role}/{name.removeprefix('goal/')}"] = value
-            elif not name.startswith("term/") or _meant_for(terms[name.removeprefix("term/")]["roles"], role):
+            elif not name.startswith("term/") or _meant_for(
+                terms[name.removeprefix("term/")]["roles"], role
+            ):
                 out[f"episode/{role}/{name}"] = float(value)
     return out, episodes
 
@@ -39,7 +42,18 @@ def sample_episodes(run: Run, batch: Any, agent_steps: int, most: int) -> int:
     layout = batch.layout
     path = run.path / "episodes.csv"
     if not path.exists() or path.stat().st_size == 0:
-        names = ["agent_steps", "env", "role", "agent", "return", "length", "outcome", "opponent", *layout.terms, *layout.goals]
+        names = [
+            "agent_steps",
+            "env",
+            "role",
+            "agent",
+            "return",
+            "length",
+            "outcome",
+            "opponent",
+            *layout.terms,
+            *layout.goals,
+        ]
         run.append("episodes.csv", ",".join(names) + "\n")
     envs = np.flatnonzero(batch.numpy("counted"))[:most] if most > 0 else np.empty(0, int)
     if not len(envs):
@@ -50,11 +64,22 @@ def sample_episodes(run: Run, batch: Any, agent_steps: int, most: int) -> int:
         for seats in layout.seats:
             for agent in range(seats.start, seats.stop):
                 row = [
-                    agent_steps, env, seats.role, agent, data["episode_return"][i, agent], data["episode_length"][i, agent],
-                    data["outcome"][i, agent], _who(data["controller"][i, agent]),
-                    *data["term_totals"][i, agent], *data["goals"][i, agent],
-                ]  # fmt: skip
-                run.append("episodes.csv", ",".join(f"{v:.6g}" if isinstance(v, np.floating) else str(v) for v in row) + "\n")
+                    agent_steps,
+                    env,
+                    seats.role,
+                    agent,
+                    data["episode_return"][i, agent],
+                    data["episode_length"][i, agent],
+                    data["outcome"][i, agent],
+                    _who(data["controller"][i, agent]),
+                    *data["term_totals"][i, agent],
+                    *data["goals"][i, agent],
+                ]
+                run.append(
+                    "episodes.csv",
+                    ",".join(f"{v:.6g}" if isinstance(v, np.floating) else str(v) for v in row)
+                    + "\n",
+                )
     return len(envs)
 
 
@@ -70,12 +95,14 @@ def _who(controller: int) -> str:
 
 
 def episodes_line(line: Mapping[str, Any], role: str, envs: int) -> tuple[str, list[str]]:
-    """A role's return and its goal metrics for people, from a line of metrics.jsonl. While too few episodes have finished they would
-    mislead: it says so instead."""
+    """A role's return and its goal metrics for people, from a line of metrics.jsonl. While too few
+    episodes have finished they would mislead: it says so instead."""
     finished, mean = line.get("progress/episodes", 0), line.get(f"episode/{role}/return")
     if not enough_episodes(finished, envs):
         return "", [f"too few episodes ({finished:,} of {envs:,})"]
     if mean is None:
         return "", ["no episode ended"]
-    goals = [f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")]
+    goals = [
+        f"{k.rsplit('/', 1)[-1]} {v:.2f}" for k, v in line.items() if k.startswith(f"goal/{role}/")
+    ]
     return f"{mean:.2f}", goals

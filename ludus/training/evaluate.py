@@ -1,4 +1,5 @@
-"""Playing to measure: a policy against itself, bots or other policies, on seeds that were not trained on."""
+"""Playing to measure: a policy against itself, bots or other policies, on seeds that were not
+trained on."""
 
 from __future__ import annotations
 
@@ -29,15 +30,17 @@ class Abandoned(Exception):
 
 @dataclass(frozen=True)
 class Seating:
-    """One measurement: the role it is about ("": all of them), and the lineups that blocks of envs play."""
+    """One measurement: the role it is about ("": all of them), and the lineups that blocks of envs
+    play."""
 
     measured: str
     lineups: tuple[Lineup, ...]
 
 
 def seatings(layout: Any, bots: Mapping[str, Mapping[str, int]], against: str) -> list[Seating]:
-    """Who sits where. 'self': all policies, every role measured. A bot or 'pool' (other policies): each role is measured with
-    the opponent in the others; in a game of teams each team in turn, so that no side is favoured. Empty: nobody to play."""
+    """Who sits where. 'self': all policies, every role measured. A bot or 'pool' (other policies):
+    each role is measured with the opponent in the others; in a game of teams each team in turn, so
+    that no side is favoured. Empty: nobody to play."""
     if against == "self":
         return [Seating("", (Lineup("self", "", (0,) * layout.num_agents, 1.0),))]
     known = [f"bot:{name}" for name in sorted({name for table in bots.values() for name in table})]
@@ -47,7 +50,9 @@ def seatings(layout: Any, bots: Mapping[str, Mapping[str, int]], against: str) -
         bot = against.removeprefix("bot:")
         if not all(bot in bots[seats.role] for seats in layout.seats):
             return []
-        places = tuple(bots[seats.role][bot] for seats in layout.seats for _ in range(seats.start, seats.stop))
+        places = tuple(
+            bots[seats.role][bot] for seats in layout.seats for _ in range(seats.start, seats.stop)
+        )
         return [Seating("", (Lineup(against, "", places, 1.0),))]
     lineups = make_lineups(layout, bots, {against: 1.0})
     if lineups and lineups[0].side.startswith("team"):
@@ -55,7 +60,9 @@ def seatings(layout: Any, bots: Mapping[str, Mapping[str, int]], against: str) -
     return [Seating(lineup.side, (lineup,)) for lineup in lineups]
 
 
-def against_list(controllers: Mapping[str, Mapping[str, int]], wanted: Sequence[str], single: bool) -> list[str]:
+def against_list(
+    controllers: Mapping[str, Mapping[str, int]], wanted: Sequence[str], single: bool
+) -> list[str]:
     """'bots' spelled out."""
     out: list[str] = []
     for name in wanted:
@@ -86,12 +93,19 @@ def evaluate(
         goals.update(batch.game.goal_metrics)
         return batch
 
-    return intervals(measure(made, policies, against, episodes, seed, greedy, keep, rivals, on_step), goals)
+    return intervals(
+        measure(made, policies, against, episodes, seed, greedy, keep, rivals, on_step), goals
+    )
 
 
-def intervals(measured: Mapping[str, np.ndarray], goals: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """`goals` are the goal metrics of the game: which of them are shares, whose intervals stay between 0 and 1."""
-    return {name: interval(values, share=_is_share(name, goals)) for name, values in measured.items()}
+def intervals(
+    measured: Mapping[str, np.ndarray], goals: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """`goals` are the goal metrics of the game: which of them are shares, whose intervals stay
+    between 0 and 1."""
+    return {
+        name: interval(values, share=_is_share(name, goals)) for name, values in measured.items()
+    }
 
 
 def _is_share(name: str, goals: Mapping[str, Any]) -> bool | None:
@@ -113,11 +127,12 @@ def measure(
     rivals: Mapping[str, Policy] | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
-    """Metrics, a value per episode. `make(num_envs)` gives a batch on held-out seeds. Actions are sampled, or greedy.
+    """Metrics, a value per episode. `make(num_envs)` gives a batch on held-out seeds. Actions are
+    sampled, or greedy.
 
-    `rivals` are the policies that play on the other side; without them `against` is 'self' or a bot.
-    `on_step` is told before every step how many episodes are finished, and may raise to end the evaluation.
-    `keep(recorder, role)` is handed what was recorded, to store replays.
+    `rivals` are the policies that play on the other side; without them `against` is 'self' or a
+    bot. `on_step` is told before every step how many episodes are finished, and may raise to end
+    the evaluation. `keep(recorder, role)` is handed what was recorded, to store replays.
     """
     batch = make(min(episodes, MOST_ENVS))
     metrics: dict[str, np.ndarray] = {}
@@ -125,13 +140,19 @@ def measure(
         policy.eval()
     for seating in seatings(batch.layout, batch.controllers, "pool" if rivals else against):
         blocks = deal(batch.num_envs, len(seating.lineups))
-        players = [p for lineup, envs in zip(seating.lineups, blocks, strict=False)
-                   for p in seat(batch, lineup, envs, policies, rivals or {}, greedy)]  # fmt: skip
+        players = [
+            p
+            for lineup, envs in zip(seating.lineups, blocks, strict=False)
+            for p in seat(batch, lineup, envs, policies, rivals or {}, greedy)
+        ]
         batch.arrays["finished"][...] = True
         batch.step()
         batch.read_statistics()
-        # only where the first side is measured: a replay is labelled best or worst by what that side earned
-        recorder = record(batch, min(WATCHED, blocks[0].stop), players) if keep is not None else None
+        # only where the first side is measured: a replay is labelled best or worst by what that
+        # side earned
+        recorder = (
+            record(batch, min(WATCHED, blocks[0].stop), players) if keep is not None else None
+        )
         order = in_turn(blocks)
         result = play(batch, players, episodes, seed, recorder, order, on_step)
         if keep is not None and recorder is not None:
@@ -144,7 +165,8 @@ def measure(
 
 
 def record(batch: Any, most: int, players: Sequence[Player]) -> Any:
-    """What watches a batch: games are played again from what it keeps, envs of other libraries are recorded as they look."""
+    """What watches a batch: games are played again from what it keeps, envs of other libraries are
+    recorded as they look."""
     if isinstance(batch, Batch):
         return Recorder(batch, most)
     from ludus.envs.recorder import ForeignRecorder
@@ -160,18 +182,29 @@ def deal(num_envs: int, parts: int) -> list[slice]:
 
 def in_turn(blocks: Sequence[slice]) -> np.ndarray:
     """The first env of every block, then the second of every block …"""
-    envs = [(place, block, env) for block, s in enumerate(blocks) for place, env in enumerate(range(s.start, s.stop))]
+    envs = [
+        (place, block, env)
+        for block, s in enumerate(blocks)
+        for place, env in enumerate(range(s.start, s.stop))
+    ]
     return np.array([env for _, _, env in sorted(envs)])
 
 
 def seat(
-    batch: Any, lineup: Lineup, envs: slice, policies: Mapping[str, Policy], rivals: Mapping[str, Policy], greedy: bool
+    batch: Any,
+    lineup: Lineup,
+    envs: slice,
+    policies: Mapping[str, Policy],
+    rivals: Mapping[str, Policy],
+    greedy: bool,
 ) -> Iterator[Player]:
     """Hands bots their agents in these envs, and makes players for those of policies and rivals."""
     for seats in batch.layout.seats:
         for team in range(seats.teams):
             bot = lineup.controllers[seats.start + team * seats.count] > 0
-            batch.set_controller(seats.role, lineup.opponent.removeprefix("bot:") if bot else "policy", envs, team)
+            batch.set_controller(
+                seats.role, lineup.opponent.removeprefix("bot:") if bot else "policy", envs, team
+            )
         first = seats.start
         for controller, group in groupby(lineup.controllers[seats.start : seats.stop]):
             agents = slice(first, first + len(list(group)))
@@ -190,10 +223,11 @@ def play(
     order: np.ndarray | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
-    """Exactly `episodes` episodes, the same number from every env (short ones must not count more often).
+    """Exactly `episodes` episodes, the same number from every env (short ones must not count more
+    often).
 
-    Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes, agents]: one of every env, in
-    `order`, then the next one of every env.
+    Returns per episode and agent: return, length, outcome, and every goal metric, as [episodes,
+    agents]: one of every env, in `order`, then the next one of every env.
     """
     rounds = -(-episodes // batch.num_envs)
     played = np.zeros(batch.num_envs, int)
@@ -219,16 +253,26 @@ def play(
             played[done] += 1
     envs = np.arange(batch.num_envs) if order is None else order
     # round after round: which episodes count does not depend on how long they took
-    return {name: values[:, envs].reshape(-1, batch.layout.num_agents)[:episodes] for name, values in results.items()}
+    return {
+        name: values[:, envs].reshape(-1, batch.layout.num_agents)[:episodes]
+        for name, values in results.items()
+    }
 
 
-def metric_names(layout: Any, game: Any, bots: Mapping[str, Mapping[str, int]], against: str) -> list[str]:
+def metric_names(
+    layout: Any, game: Any, bots: Mapping[str, Mapping[str, int]], against: str
+) -> list[str]:
     """What an evaluation against this opponent measures, by the names that `measure` uses."""
     results = ["return", "length", "outcome", *layout.goals]
     out: list[str] = []
     for seating in seatings(layout, bots, against):
         roles = [s.role for s in layout.seats if not seating.measured or _measures(seating, s)]
-        out += [name for role in roles for result in results for name in _names(layout, game, role, result)]
+        out += [
+            name
+            for role in roles
+            for result in results
+            for name in _names(layout, game, role, result)
+        ]
     return list(dict.fromkeys(out))
 
 
@@ -238,9 +282,16 @@ def _measures(seating: Seating, seats: Any) -> bool:
 
 
 def _names(layout: Any, game: Any, role: str, result: str) -> list[str]:
-    """The metrics that a result of one role becomes. What only one role has goes under its own name, the rest under role/name."""
+    """The metrics that a result of one role becomes. What only one role has goes under its own
+    name, the rest under role/name."""
     goal = getattr(game, "goal_metrics", {}).get(result)
-    meant = None if goal is None or goal.roles is None else [goal.roles] if isinstance(goal.roles, str) else list(goal.roles)
+    meant = (
+        None
+        if goal is None or goal.roles is None
+        else [goal.roles]
+        if isinstance(goal.roles, str)
+        else list(goal.roles)
+    )
     if meant is not None and role not in meant:
         return []
     prefix = "" if len(layout.seats) == 1 or (meant is not None and len(meant) == 1) else f"{role}/"
@@ -249,9 +300,11 @@ def _names(layout: Any, game: Any, role: str, result: str) -> list[str]:
     return [prefix + result]
 
 
-def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Per episode the mean over those of a role's agents that are shown [episodes, agents]. Draws count apart: win_rate,
-    draw_rate and loss_rate add up to 1."""
+def _summary(
+    batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Per episode the mean over those of a role's agents that are shown [episodes, agents]. Draws
+    count apart: win_rate, draw_rate and loss_rate add up to 1."""
     out = {}
     for seats in batch.layout.seats:
         mine = shown[:, seats.agents]
@@ -260,13 +313,18 @@ def _summary(batch: Any, shown: np.ndarray, result: Mapping[str, np.ndarray]) ->
         for name, values in result.items():
             ours = values[:, seats.agents]
             parts = (ours > 0, ours == 0, ours < 0) if name == "outcome" else (ours,)
-            for metric, part in zip(_names(batch.layout, batch.game, seats.role, name), parts, strict=False):
+            for metric, part in zip(
+                _names(batch.layout, batch.game, seats.role, name), parts, strict=False
+            ):
                 out[metric] = _mean(part, mine)
     return out
 
 
-def better_than(game: Any, values: Mapping[str, np.ndarray], bots: Sequence[str]) -> dict[str, np.ndarray]:
-    """In which episodes policies did better than a bot that played the same worlds in their place."""
+def better_than(
+    game: Any, values: Mapping[str, np.ndarray], bots: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """In which episodes policies did better than a bot that played the same worlds in their
+    place."""
     out = {}
     for bot in bots:
         for goal, meant in game.goal_metrics.items():

@@ -34,7 +34,8 @@ os.umask(_UMASK)  # it can only be read by setting it
 
 
 def settle(path: Path) -> None:
-    """A file that another library wrote: on disk, and to be read by whoever may read the rest of the run."""
+    """A file that another library wrote: on disk, and to be read by whoever may read the rest of
+    the run."""
     os.chmod(path, 0o666 & ~_UMASK)  # safetensors lets nobody but its owner read
     with open(path, "rb") as file:
         os.fsync(file.fileno())

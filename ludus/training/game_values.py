@@ -1,4 +1,5 @@
-"""Game values that change while a run trains, by a schedule or from stage to stage: as metrics, and as a line for people."""
+"""Game values that change while a run trains, by a schedule or from stage to stage: as metrics, and
+as a line for people."""
 
 from __future__ import annotations
 
@@ -16,8 +17,16 @@ EVALUATED = "_evaluated"
 
 def changing(config: Config) -> list[str]:
     """Their names: sizes, parameters, and reward.TERM weights."""
-    scheduled = [name for name, value in config.game_values.items() if len(parse(value, f"game.{name}").points) > 1]
-    return list(dict.fromkeys([*scheduled, *(name for stage in config.curriculum.stages for name in stage.game)]))
+    scheduled = [
+        name
+        for name, value in config.game_values.items()
+        if len(parse(value, f"game.{name}").points) > 1
+    ]
+    return list(
+        dict.fromkeys(
+            [*scheduled, *(name for stage in config.curriculum.stages for name in stage.game)]
+        )
+    )
 
 
 def evaluated_values(config: Config) -> dict[str, float]:
@@ -33,7 +42,8 @@ def evaluated_values(config: Config) -> dict[str, float]:
 
 
 def game_metrics(batch: Any, evaluated: Mapping[str, float]) -> dict[str, float]:
-    """What the envs play now, in the mean: a new value takes effect in each env's next episode. Beside it what evaluations play."""
+    """What the envs play now, in the mean: a new value takes effect in each env's next episode.
+    Beside it what evaluations play."""
     out = {}
     for name, value in evaluated.items():
         sizes = batch.settings.sizes
@@ -44,7 +54,8 @@ def game_metrics(batch: Any, evaluated: Mapping[str, float]) -> dict[str, float]
 
 
 def game_line(line: Mapping[str, Any]) -> str:
-    """One line about the values that change, such as "chaser_speed 0.41 (evaluations play 0.25)"; "" where none does."""
+    """One line about the values that change, such as "chaser_speed 0.41 (evaluations play 0.25)";
+    "" where none does."""
     parts = []
     for key, value in line.items():
         if key.startswith("game/") and not key.endswith(EVALUATED):

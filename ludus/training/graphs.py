@@ -1,9 +1,11 @@
 """What makes a part of an iteration fast on CUDA: fused kernels, and graphs of them.
 
-CUDA graphs: a part of an iteration is captured once and replayed from then on, without the cost of launching it.
+CUDA graphs: a part of an iteration is captured once and replayed from then on, without the cost of
+launching it.
 
-Capturing needs a few warm-up runs, which must leave no trace: everything they could change is put back, and so is the
-state of torch's generator, so that a run that captures later (after a resume) draws the same numbers.
+Capturing needs a few warm-up runs, which must leave no trace: everything they could change is put
+back, and so is the state of torch's generator, so that a run that captures later (after a resume)
+draws the same numbers.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def can_fuse() -> bool:
     """Torch's compiler needs triton for its kernels, and a C compiler for what launches them."""
     compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
-    return find_spec("triton") is not None and any(name and shutil.which(name) for name in compilers)
+    return find_spec("triton") is not None and any(
+        name and shutil.which(name) for name in compilers
+    )
 
 
 def compiled(function: Function, config: Config) -> Function:
-    """The function with its many small kernels fused by torch's compiler, where the config asks for it."""
+    """The function with its many small kernels fused by torch's compiler, where the config asks for
+    it."""
     wanted = config.train.compile
     if not (config.device.startswith("cuda") and can_fuse() if wanted is None else wanted):
         return function
@@ -39,7 +44,9 @@ def compiled(function: Function, config: Config) -> Function:
 
     inductor.fallback_random = True  # the numbers an uncompiled run draws
     if hasattr(inductor, "deterministic"):
-        inductor.deterministic = True  # kernels are chosen by rule, not by timing: the same in every process
+        inductor.deterministic = (
+            True  # kernels are chosen by rule, not by timing: the same in every process
+        )
     return cast(Function, torch.compile(function, dynamic=False))
 
 

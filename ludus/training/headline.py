@@ -1,4 +1,5 @@
-"""The one metric of a run that chooses its best checkpoint and comes first wherever the run is shown.
+"""The one metric of a run that chooses its best checkpoint and comes first wherever the run is
+shown.
 
 `prepare` writes its name into checkpoint.best_metric, so that whoever reads the config knows it.
 """
@@ -21,8 +22,13 @@ WEAK = ("bot:random", "bot:still")
 
 
 def evaluated(config: Config, layout: Any, game: Game | None) -> list[str]:
-    """The names of the metrics that this config's evaluations write, without those of their intervals."""
-    bots = controllers(game) if game is not None else {s.role: {"random": RANDOM} for s in layout.seats}
+    """The names of the metrics that this config's evaluations write, without those of their
+    intervals."""
+    bots = (
+        controllers(game)
+        if game is not None
+        else {s.role: {"random": RANDOM} for s in layout.seats}
+    )
     single = len(layout.seats) == 1 and layout.seats[0].teams == 1
     names = []
     for against in against_list(bots, config.eval.against, single):
@@ -39,8 +45,10 @@ def refuse_unevaluated(setting: str, chosen: str, names: Sequence[str], greedy: 
     opponents, metrics = (dict.fromkeys(name.split("/", 2)[k] for name in names) for k in (1, 2))
     first = f"use {' or '.join(close)}; there is" if close else "there is"
     raise LudusError(
-        f"{setting}={chosen} will not be evaluated: {first} eval/AGAINST/METRIC with AGAINST one of {', '.join(opponents) or 'nobody'} "
-        f"and METRIC one of {', '.join(metrics) or 'nothing'}" + (", each also with _greedy" if greedy else "")
+        f"{setting}={chosen} will not be evaluated: {first} eval/AGAINST/METRIC with AGAINST one "
+        f"of {', '.join(opponents) or 'nobody'} "
+        f"and METRIC one of {', '.join(metrics) or 'nothing'}"
+        + (", each also with _greedy" if greedy else "")
     )
 
 
@@ -54,8 +62,8 @@ def check_stage_metrics(config: Config) -> None:
 
 
 def headline(config: Config) -> str | None:
-    """checkpoint.best_metric, which must be evaluated; else the game's headline, or what is nearest to it. None: nothing is
-    evaluated."""
+    """checkpoint.best_metric, which must be evaluated; else the game's headline, or what is nearest
+    to it. None: nothing is evaluated."""
     layout, game = layout_of(config)
     names = evaluated(config, layout, game)
     chosen = config.checkpoint.best_metric
@@ -63,14 +71,22 @@ def headline(config: Config) -> str | None:
         refuse_unevaluated("checkpoint.best_metric", chosen, names, config.eval.greedy)
         return chosen
     declared = game.headline if game is not None else None
-    goal = declared.goal if declared else next(iter(game.goal_metrics if game is not None else ()), "return")
+    goal = (
+        declared.goal
+        if declared
+        else next(iter(game.goal_metrics if game is not None else ()), "return")
+    )
     first = f"eval/{declared.against}/" if declared else ""
-    ranked = sorted((n for n in names if _last(n) == goal), key=lambda n: (not n.startswith(first), _weakness(n)))
+    ranked = sorted(
+        (n for n in names if _last(n) == goal),
+        key=lambda n: (not n.startswith(first), _weakness(n)),
+    )
     return next(iter([*ranked, *(n for n in names if _last(n) == "return")]), None)
 
 
 def _weakness(name: str) -> int:
-    """Opponents that get better with the policy say less about it than a fixed bot, and one that plays at random least."""
+    """Opponents that get better with the policy say less about it than a fixed bot, and one that
+    plays at random least."""
     against = name.split("/")[1]
     return 3 if against == "snapshots" else 2 if against in WEAK else 1 if against == "self" else 0
 

@@ -1,4 +1,5 @@
-"""The training loop: iterations, evaluations, checkpoints, logs. All randomness is a function of (seed, iteration)."""
+"""The training loop: iterations, evaluations, checkpoints, logs. All randomness is a function of
+(seed, iteration)."""
 
 from __future__ import annotations
 
@@ -78,17 +79,27 @@ class Trainer:
         devices.set_threads(config.train.threads or 1)
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
         begin = time.perf_counter()
-        self.batch = make_batch(config, config.envs, config.seed, stagger=config.train.stagger, threads=config.train.threads or 1)
+        self.batch = make_batch(
+            config,
+            config.envs,
+            config.seed,
+            stagger=config.train.stagger,
+            threads=config.train.threads or 1,
+        )
         self.batch.check_received()
         self.compile_seconds: float | None = time.perf_counter() - begin
         self.game_fingerprint = self.batch.fingerprint()
         self.algorithm = make_algorithm(self.batch, config)
-        self.league = League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
+        self.league = (
+            League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
+        )
         if self.league is not None:
             self.algorithm.opponents = self.league.acting()
         stages = config.curriculum.stages
         self.stages = Stages(stages, self.league, self.batch, self.resize) if stages else None
-        self.tasks = Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
+        self.tasks = (
+            Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
+        )
         self.evaluated_values = evaluated_values(config)
         self.progress = Progress()
         self.clock, self.window, self.cpu = device_clock(config.device), Window(), Window()
@@ -101,7 +112,8 @@ class Trainer:
         self._drawing_seconds = 0.0
 
     def begin(self, schedules_at: float = 0.0) -> None:
-        """What a new run does before its checkpoint 0. `schedules_at`: where its schedules start, for a run that continues another."""
+        """What a new run does before its checkpoint 0. `schedules_at`: where its schedules start,
+        for a run that continues another."""
         self.progress.anchor = Anchor(schedules_at)
         if self.league is not None:
             self.league.begin()
@@ -111,19 +123,25 @@ class Trainer:
         if self.stages is not None:
             self.stages.enter(self.config.curriculum.first_stage - 1)
         if self.league is not None or self.stages is not None or changed:
-            self.batch.restart()  # the first episodes are played against these opponents and with these values, too
+            # the first episodes are played against these opponents and with these values, too
+            self.batch.restart()
         if self.tasks is not None:
             lineups = self.league.lineups if self.league is not None else ()
             self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)
             self.batch.check_received(self.tasks.varied())
         else:
-            self.batch.check_received({**changed, **(self.stages.params() if self.stages is not None else {})})
+            self.batch.check_received(
+                {**changed, **(self.stages.params() if self.stages is not None else {})}
+            )
 
     def resize(self, sizes: Mapping[str, float]) -> Any:
-        """Goes on with a batch of other sizes: policies, optimizers and opponents carry over, episodes start."""
+        """Goes on with a batch of other sizes: policies, optimizers and opponents carry over,
+        episodes start."""
         kept, config = tensors_of(self.algorithm), self.config
         resized = replace(config, game_values={**config.game_values, **sizes})
-        self.batch = make_batch(resized, config.envs, config.seed, threads=config.train.threads or 1)
+        self.batch = make_batch(
+            resized, config.envs, config.seed, threads=config.train.threads or 1
+        )
         self.algorithm = make_algorithm(self.batch, config)
         load_tensors(self.algorithm, kept)
         if self.league is not None:
@@ -132,7 +150,7 @@ class Trainer:
         self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
         return self.batch
 
-    # -- the loop ------------------------------------------------------------------------------------------------------
+    # -- the loop ----------------------------------------------------------------------------------
 
     @property
     def share(self) -> float:
@@ -147,18 +165,22 @@ class Trainer:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of training until now; those since the last iteration count in progress.seconds only with the next one."""
+        """Seconds of training until now; those since the last iteration count in progress.seconds
+        only with the next one."""
         return self.progress.seconds + time.perf_counter() - self._counted_at
 
     def train(self) -> None:
-        """Iterates until the budget is spent, which ends with an evaluation, or someone asks to stop; then saves a checkpoint."""
+        """Iterates until the budget is spent, which ends with an evaluation, or someone asks to
+        stop; then saves a checkpoint."""
         with stopping_on_signals(self):
             self._counted_at = time.perf_counter()
             while self.share < 1.0 and not self.stop_requested:
                 record = self.iterate()
                 now = time.perf_counter()
                 self.progress.seconds += now - self._counted_at
-                self._cpu_seconds = time.process_time()  # at the same moment: evaluations count with the next iteration
+                self._cpu_seconds = (
+                    time.process_time()
+                )  # at the same moment: evaluations count with the next iteration
                 self._counted_at = now
                 self.finish_iteration(record)
             if self._saved_at[0] != self.progress.agent_steps:
@@ -169,10 +191,17 @@ class Trainer:
         p, clock, cpu = self.progress, self.clock, time.process_time()
         torch.manual_seed(stream_seed(self.config.seed, p.iteration, "play"))
         of_stage = self.stages.params() if self.stages is not None else {}
-        changed = {n: v for n, v in scheduled(self.config, self.schedule_share).items() if n not in of_stage}
+        changed = {
+            n: v
+            for n, v in scheduled(self.config, self.schedule_share).items()
+            if n not in of_stage
+        }
         if changed:
             self.batch.set_params(changed)
-        diagnose = self.config.log.diagnostics_every and p.iteration % self.config.log.diagnostics_every == 0
+        diagnose = (
+            self.config.log.diagnostics_every
+            and p.iteration % self.config.log.diagnostics_every == 0
+        )
         self.algorithm.collect(clock)
         with clock("learn"):
             if diagnose:
@@ -192,7 +221,11 @@ class Trainer:
             record = {**metrics, **played, **episodes, **self.algorithm.action_metrics(), **others}
             self.refuse_nan(record)
             # last: with another stage, opponents and even the batch become others
-            entered = self.stages.after_iteration(record, p.agent_steps) if self.stages is not None else {}
+            entered = (
+                self.stages.after_iteration(record, p.agent_steps)
+                if self.stages is not None
+                else {}
+            )
             if diagnose:
                 seen = {"progress/agent_steps": p.agent_steps, **self.diagnostics.after()}
                 self.run.append_json("diagnostics.jsonl", seen)
@@ -200,9 +233,12 @@ class Trainer:
         return record | entered | self.spent(time.process_time() - cpu)
 
     def spent(self, cpu: float) -> dict[str, float]:
-        """CPU time of an iteration, with that of worker processes. Envs of other libraries say what their resets took, and envs
-        elsewhere how long they were waited for; compiled games reset within a step."""
-        resets, waits, elsewhere = self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0, 0.0)
+        """CPU time of an iteration, with that of worker processes. Envs of other libraries say what
+        their resets took, and envs elsewhere how long they were waited for; compiled games reset
+        within a step."""
+        resets, waits, elsewhere = (
+            self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0, 0.0)
+        )
         for phase, seconds in (("reset", resets), ("wait_env", waits)):
             if seconds:
                 seconds = min(seconds, self.clock.seconds["simulate"])
@@ -214,14 +250,20 @@ class Trainer:
         """New snapshots, new opponents; and how the policy fares against each."""
         if self.league is None:
             return {}
-        random = np.random.default_rng(stream_seed(self.config.seed, self.progress.iteration, "league"))
-        return self.league.after_iteration(self.progress.iteration, self.progress.agent_steps, random)
+        random = np.random.default_rng(
+            stream_seed(self.config.seed, self.progress.iteration, "league")
+        )
+        return self.league.after_iteration(
+            self.progress.iteration, self.progress.agent_steps, random
+        )
 
     def task_metrics(self) -> dict[str, float]:
         """What finished episodes say about their tasks, and which ones come next."""
         if self.tasks is None:
             return {}
-        return self.tasks.after_iteration(stream_seed(self.config.seed, self.progress.iteration, "tasks"))
+        return self.tasks.after_iteration(
+            stream_seed(self.config.seed, self.progress.iteration, "tasks")
+        )
 
     def finish_iteration(self, record: dict[str, Any]) -> None:
         """Evaluates and saves where due, then writes the iteration's line."""
@@ -249,7 +291,10 @@ class Trainer:
 
     def line(self, record: Mapping[str, Any]) -> dict[str, Any]:
         p = self.progress
-        progress = {k: getattr(p, k) for k in ("iteration", "agent_steps", "env_steps", "updates", "seconds", "episodes")}
+        progress = {
+            k: getattr(p, k)
+            for k in ("iteration", "agent_steps", "env_steps", "updates", "seconds", "episodes")
+        }
         phases = self.clock.take()
         total = sum(phases.values()) or 1.0
         compiled, self.compile_seconds = self.compile_seconds, None
@@ -258,55 +303,80 @@ class Trainer:
             **({} if compiled is None else {"speed/compile_seconds": compiled}),
             "speed/agent_steps_per_s": self.window.rate(p.agent_steps, p.seconds),
             "speed/cpu_per_s": self.cpu.rate(self._cpu_seconds, p.seconds),
-            **{f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())},
+            **{
+                f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())
+            },
             **devices.memory(self.config.device),
             "memory/buffer_mb": self.algorithm.buffer_bytes() / 1e6,
             **record,
         }
 
-    # -- what happened -------------------------------------------------------------------------------------------------
+    # -- what happened -----------------------------------------------------------------------------
 
     def refuse_nan(self, record: Mapping[str, Any]) -> None:
         """Stops at the first tensor that is not finite, and names the last good checkpoint."""
-        finite = all(math.isfinite(v) for n, v in record.items() if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float))
-        culprit = self.diagnostics.overflowed() or (None if finite else self.diagnostics.first_not_finite())
+        finite = all(
+            math.isfinite(v)
+            for n, v in record.items()
+            if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)
+        )
+        culprit = self.diagnostics.overflowed() or (
+            None if finite else self.diagnostics.first_not_finite()
+        )
         if culprit is not None:
             self.stop_not_finite(culprit)
 
     def stop_not_finite(self, culprit: str) -> NoReturn:
         broken = self.diagnostics.broken_observations()
         if broken:  # `ludus doctor run` says so too
-            self.run.append_json("diagnostics.jsonl", {"progress/agent_steps": self.progress.agent_steps, **broken})
+            self.run.append_json(
+                "diagnostics.jsonl", {"progress/agent_steps": self.progress.agent_steps, **broken}
+            )
         self.doctor.not_finite(culprit, self.progress.agent_steps)
         good = checkpoint.steps(self.run)
         raise LudusError(
-            f"training stopped in iteration {self.progress.iteration}: {culprit}; the last good checkpoint is {self.run.path}@{good[-1]}"
+            f"training stopped in iteration {self.progress.iteration}: {culprit}; the last good "
+            f"checkpoint is {self.run.path}@{good[-1]}"
         )
 
-    # -- evaluation ----------------------------------------------------------------------------------------------------
+    # -- evaluation --------------------------------------------------------------------------------
 
     def evaluation_due(self) -> bool:
         e, p = self.config.eval, self.progress
-        by_steps = e.every_agent_steps is not None and p.agent_steps - p.evaluated_at_steps >= e.every_agent_steps
-        by_seconds = e.every_seconds is not None and p.seconds - p.evaluated_at_seconds >= e.every_seconds
+        by_steps = (
+            e.every_agent_steps is not None
+            and p.agent_steps - p.evaluated_at_steps >= e.every_agent_steps
+        )
+        by_seconds = (
+            e.every_seconds is not None and p.seconds - p.evaluated_at_seconds >= e.every_seconds
+        )
         return by_steps or by_seconds
 
     def evaluate(self) -> dict[str, float]:
-        """Plays against every opponent. Abandoned where someone asks to stop: then it is due as if it had not begun."""
+        """Plays against every opponent. Abandoned where someone asks to stop: then it is due as if
+        it had not begun."""
         e, p = self.config.eval, self.progress
         policies = self.algorithm.policies
         single = len(self.batch.layout.seats) == 1 and self.batch.layout.seats[0].teams == 1
         record: dict[str, float] = {}
-        store = self.config.log.replay_every and (p.evaluations + 1) % self.config.log.replay_every == 0
+        store = (
+            self.config.log.replay_every and (p.evaluations + 1) % self.config.log.replay_every == 0
+        )
         for against in against_list(self.batch.controllers, e.against, single):
             told = partial(self.after_evaluation_step, against)
             for greedy in (False, True) if e.greedy else (False,):
                 keep = self.replay_keeper(against) if store and not greedy else None
                 if against == "snapshots" and self.league is not None:
-                    metrics = self.league.evaluate(self.make_evaluation_batch, e.episodes, e.seed, greedy, told)
+                    metrics = self.league.evaluate(
+                        self.make_evaluation_batch, e.episodes, e.seed, greedy, told
+                    )
                 else:
-                    make = partial(self.make_evaluation_batch, filmed=keep is not None and self.may_film)
-                    metrics = evaluate(make, policies, against, e.episodes, e.seed, greedy, keep, on_step=told)
+                    make = partial(
+                        self.make_evaluation_batch, filmed=keep is not None and self.may_film
+                    )
+                    metrics = evaluate(
+                        make, policies, against, e.episodes, e.seed, greedy, keep, on_step=told
+                    )
                 for name, value in metrics.items():
                     if greedy:
                         record[f"eval/{against}/{name}_greedy"] = value["mean"]
@@ -323,7 +393,9 @@ class Trainer:
     def after_evaluation_step(self, against: str, done: int) -> None:
         if self.stop_requested:
             raise Abandoned
-        self.display.status(f"evaluating against {against}, {done} of {self.config.eval.episodes} episodes")
+        self.display.status(
+            f"evaluating against {against}, {done} of {self.config.eval.episodes} episodes"
+        )
 
     @property
     def may_film(self) -> bool:
@@ -331,15 +403,24 @@ class Trainer:
         return self._drawing_seconds <= DRAWING_SHARE * self.progress.seconds or self.share >= 1.0
 
     def replay_keeper(self, against: str) -> Callable[[Any, str], None]:
-        """Stores the best, the worst and a random episode of the role that is measured; drops the oldest replays."""
+        """Stores the best, the worst and a random episode of the role that is measured; drops the
+        oldest replays."""
         folder, step = self.run.path / "replays", self.progress.agent_steps
 
         def keep(recorder: Any, role: str) -> None:
             self._drawing_seconds += getattr(recorder, "drawing_seconds", 0.0)
-            seats = next((s for s in self.batch.layout.seats if s.role == role), self.batch.layout.seats[0])
+            seats = next(
+                (s for s in self.batch.layout.seats if s.role == role), self.batch.layout.seats[0]
+            )
             for label, env in recorder.chosen(seats.start).items():
                 name = f"{step:012d}-{against.replace(':', '_')}-{seats.role}-{label}.safetensors"
-                header = {"source": self.config.game, "step": step, "against": against, "role": seats.role, "label": label}
+                header = {
+                    "source": self.config.game,
+                    "step": step,
+                    "against": against,
+                    "role": seats.role,
+                    "label": label,
+                }
                 recorder.save(folder / name, env, header)
             for old in sorted(folder.glob("*.safetensors"))[: -self.config.log.replays or None]:
                 old.unlink()
@@ -347,11 +428,20 @@ class Trainer:
         return keep
 
     def make_evaluation_batch(self, num_envs: int, filmed: bool = False) -> Any:
-        return make_batch(self.config, num_envs, self.config.eval.seed, held_out=True, validation=True, filmed=filmed)
+        return make_batch(
+            self.config,
+            num_envs,
+            self.config.eval.seed,
+            held_out=True,
+            validation=True,
+            filmed=filmed,
+        )
 
     def make_like(self, num_envs: int) -> Any:
         """A batch of the game as it is trained on."""
-        return make_batch(self.config, num_envs, self.config.seed, threads=self.config.train.threads or 1)
+        return make_batch(
+            self.config, num_envs, self.config.seed, threads=self.config.train.threads or 1
+        )
 
     def note_best(self, record: Mapping[str, Any]) -> bool:
         """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
@@ -361,22 +451,33 @@ class Trainer:
         lower = lower_is_better(name, self.batch.layout.describe())
         if best.get("metric") == name and not as_good(record[name], best["value"], lower):
             return False
-        self.progress.best = {"metric": name, "value": record[name], "step": self.progress.agent_steps}
+        self.progress.best = {
+            "metric": name,
+            "value": record[name],
+            "step": self.progress.agent_steps,
+        }
         return True
 
-    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    # -- checkpoints -------------------------------------------------------------------------------
 
     def checkpoint_due(self) -> bool:
         c, p = self.config.checkpoint, self.progress
-        by_steps = c.every_agent_steps is not None and p.agent_steps - self._saved_at[0] >= c.every_agent_steps
-        by_seconds = c.every_seconds is not None and p.seconds - self._saved_at[1] >= c.every_seconds
+        by_steps = (
+            c.every_agent_steps is not None
+            and p.agent_steps - self._saved_at[0] >= c.every_agent_steps
+        )
+        by_seconds = (
+            c.every_seconds is not None and p.seconds - self._saved_at[1] >= c.every_seconds
+        )
         return by_steps or by_seconds
 
     def save(self) -> None:
         p = self.progress
         p.schedule_share = self.schedule_share
         tensors = tensors_of(self.algorithm)
-        tensors["state"] |= {f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()}
+        tensors["state"] |= {
+            f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()
+        }
         if self.league is not None:
             tensors["state"] |= {f"league/{n}": t for n, t in self.league.tensors().items()}
         manifest = {
@@ -394,13 +495,20 @@ class Trainer:
         for part in ("policy", "optimizer"):  # what is committed can be gone on from
             for name, tensor in tensors[part].items():
                 if not bool(torch.isfinite(tensor).all()):
-                    self.stop_not_finite(f"{name} of the {part} is not finite: lower the learning rate or the gradient limit")
+                    self.stop_not_finite(
+                        f"{name} of the {part} is not finite: lower the learning rate or the "
+                        "gradient limit"
+                    )
         checkpoint.save(self.run, p.agent_steps, tensors, manifest)
         self._saved_at = (p.agent_steps, p.seconds)
         self.write_best()
-        checkpoint.prune(self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set())
+        checkpoint.prune(
+            self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set()
+        )
         if self.league is not None:
-            self.league.pool.remove_unused(self.league.in_slots(), checkpoint.snapshots_of(self.run))
+            self.league.pool.remove_unused(
+                self.league.in_slots(), checkpoint.snapshots_of(self.run)
+            )
 
     def write_best(self) -> None:
         """best.json, for whoever looks at the folder: what the newest checkpoint says."""
@@ -411,18 +519,21 @@ class Trainer:
             path.unlink(missing_ok=True)
 
     def restore(self, source: Run, step: int) -> None:
-        """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing on disk: `cut_back` does."""
+        """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing
+        on disk: `cut_back` does."""
         manifest = checkpoint.read_manifest(source, step)
         where = f"{source.path}@{step}"
         if self.stages is not None and manifest["curriculum"] is not None:
             self.stages.load_state(manifest["curriculum"])
         if manifest["layout"] != json.loads(json.dumps(self.batch.layout.describe())):
             raise LudusError(
-                f"the game's layout changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
+                f"the game's layout changed since {where} was saved: `ludus fork {source.path}` "
+                "starts a new run from it"
             )
         if manifest["game_fingerprint"] != self.game_fingerprint:
             raise LudusError(
-                f"the game's rules changed since {where} was saved: `ludus fork {source.path}` starts a new run from it"
+                f"the game's rules changed since {where} was saved: `ludus fork {source.path}` "
+                "starts a new run from it"
             )
         load_all(self.algorithm, self.batch.layout, source, step)
         state = checkpoint.read(source, step, manifest, "state.safetensors")
@@ -430,8 +541,12 @@ class Trainer:
         self.batch.load_state(checkpoint.as_arrays(saved, current))
         if saved:
             load_carried(self.algorithm, state)
-        if is_foreign(self.config.game):  # those envs cannot be saved: their episodes end here, and others start
-            self.batch.restart(stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs"))
+        if is_foreign(
+            self.config.game
+        ):  # those envs cannot be saved: their episodes end here, and others start
+            self.batch.restart(
+                stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs")
+            )
             self.algorithm.cut_episodes()
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
@@ -445,7 +560,8 @@ class Trainer:
         self._saved_at = (step, self.progress.seconds)
 
     def cut_back(self, step: int) -> None:
-        """The run folder as it was at the checkpoint that was restored: what came after makes way."""
+        """The run folder as it was at the checkpoint that was restored: what came after makes
+        way."""
         manifest = checkpoint.read_manifest(self.run, step)
         self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
         self.write_best()
@@ -456,8 +572,8 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class stopping_on_signals:
-    """Ctrl-C, SIGTERM or a terminal that goes away ends the run after the current iteration, with a checkpoint; a second one at
-    once, without."""
+    """Ctrl-C, SIGTERM or a terminal that goes away ends the run after the current iteration, with a
+    checkpoint; a second one at once, without."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
@@ -472,7 +588,9 @@ class stopping_on_signals:
 
         try:
             # what the user had ignored (nohup) stays so
-            self.before = {s: signal.signal(s, stop) for s in STOPPING if signal.getsignal(s) != signal.SIG_IGN}
+            self.before = {
+                s: signal.signal(s, stop) for s in STOPPING if signal.getsignal(s) != signal.SIG_IGN
+            }
         except ValueError:  # not in the main thread: whoever started us handles signals
             self.before = {}
 

@@ -11,7 +11,9 @@ FALLS = ("loss_rate", "draw_rate")  # beside goal metrics, what is better low
 def lower_is_better(name: str, layout: Mapping[str, Any]) -> bool:
     """`layout`: the game's, as game.json and Layout.describe() have it."""
     last = name.removesuffix("_greedy").rpartition("/")[2]
-    return last in FALLS or not layout.get("goal_metrics", {}).get(last, {}).get("higher_is_better", True)
+    return last in FALLS or not layout.get("goal_metrics", {}).get(last, {}).get(
+        "higher_is_better", True
+    )
 
 
 def as_good(value: float, best: float, lower: bool) -> bool:
@@ -20,11 +22,19 @@ def as_good(value: float, best: float, lower: bool) -> bool:
 
 
 def newest(lines: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, Any] | None:
-    """The last value of an evaluated metric, its interval and the step it was measured at; None: it never was."""
-    line = next((line for line in reversed(lines) if name is not None and line.get(name) is not None), None)
+    """The last value of an evaluated metric, its interval and the step it was measured at; None: it
+    never was."""
+    line = next(
+        (line for line in reversed(lines) if name is not None and line.get(name) is not None), None
+    )
     if line is None or name is None:
         return None
-    parts = {"value": name, "low": f"{name}_low", "high": f"{name}_high", "step": "progress/agent_steps"}
+    parts = {
+        "value": name,
+        "low": f"{name}_low",
+        "high": f"{name}_high",
+        "step": "progress/agent_steps",
+    }
     return {"metric": name, **{part: line.get(key) for part, key in parts.items()}}
 
 
@@ -36,11 +46,21 @@ def in_words(name: str) -> str:
 
 
 def measurements(names: Iterable[str], lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The evaluated metrics worth a reader's time: without ends of intervals, lengths and greedy play, and without the rates of
-    outcomes that repeat a goal metric (win and win_rate)."""
-    shown = [n for n in names if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy", "length"))]
-    return [n for n in shown if not (n.endswith("_rate") and _repeats(n, n.removesuffix("_rate"), shown, lines))]
+    """The evaluated metrics worth a reader's time: without ends of intervals, lengths and greedy
+    play, and without the rates of outcomes that repeat a goal metric (win and win_rate)."""
+    shown = [
+        n
+        for n in names
+        if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy", "length"))
+    ]
+    return [
+        n
+        for n in shown
+        if not (n.endswith("_rate") and _repeats(n, n.removesuffix("_rate"), shown, lines))
+    ]
 
 
-def _repeats(name: str, other: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> bool:
+def _repeats(
+    name: str, other: str, names: Sequence[str], lines: Sequence[Mapping[str, Any]]
+) -> bool:
     return other in names and all(line.get(name) == line.get(other) for line in lines)

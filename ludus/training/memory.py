@@ -15,7 +15,8 @@ from ludus.policies.heads import action_space
 from ludus.policies.policy import Policy
 from ludus.training.sources import is_foreign, layout_of
 
-SPARE = 0.8  # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
+# of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
+SPARE = 0.8
 
 
 def bytes_per_env(config: Config) -> int:
@@ -23,22 +24,29 @@ def bytes_per_env(config: Config) -> int:
 
 
 def parts_per_env(config: Config) -> dict[str, int]:
-    """Bytes of `state` (state and arrays of the simulator) and, with PPO, of every role's `rollout` and of the `memory` that
-    policies carry from step to step: those that learn, and past opponents where the league has any."""
+    """Bytes of `state` (state and arrays of the simulator) and, with PPO, of every role's `rollout`
+    and of the `memory` that policies carry from step to step: those that learn, and past opponents
+    where the league has any."""
     layout, _ = layout_of(config)
     parts = {"state": layout.bytes_per_env() if not is_foreign(config.game) else 0}
     if config.algorithm != "ppo":
         return parts
     learn = config.learn
-    players = 2 if any("pool" in parse_mix(mix) for mix in mixes(config)) else 1  # an env meets the snapshot of one slot
+    players = (
+        2 if any("pool" in parse_mix(mix) for mix in mixes(config)) else 1
+    )  # an env meets the snapshot of one slot
     parts |= {"rollout": 0, "memory": 0}
     for seats in layout.seats:
         space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
         policy = Policy(layout.observation, space, config.policy, layout.seen)
         masked = layout.sizes["num_masked"] if space.masked else 0
         rows = seats.count * seats.teams
-        where = "meta" if config.device == "cuda" else "cpu"  # which stores some of it in other types
-        parts["rollout"] += RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, where).nbytes
+        where = (
+            "meta" if config.device == "cuda" else "cpu"
+        )  # which stores some of it in other types
+        parts["rollout"] += RoleRollout(
+            learn.rollout, learn.bptt or 1, rows, policy, masked, where
+        ).nbytes
         parts["memory"] += players * policy.initial_state(rows).nbytes
     return parts
 
@@ -50,13 +58,22 @@ def replay_bytes(config: Config) -> int:
     for seats in layout.seats:
         masked = layout.sizes["num_masked"]
         rows = seats.count * seats.teams * config.envs
-        total += Replay(c.replay, rows, len(layout.observation), masked, layout.seen, n_step=c.n_step, device="meta").nbytes
+        total += Replay(
+            c.replay,
+            rows,
+            len(layout.observation),
+            masked,
+            layout.seen,
+            n_step=c.n_step,
+            device="meta",
+        ).nbytes
     return total
 
 
 def check_memory(config: Config) -> None:
-    """Refuses what does not fit, and names what would. Linux gives out more memory than there is, and kills the process that uses
-    it: without this, training on the CPU would end in its first iteration, without a word."""
+    """Refuses what does not fit, and names what would. Linux gives out more memory than there is,
+    and kills the process that uses it: without this, training on the CPU would end in its first
+    iteration, without a word."""
     if config.device == "cuda":
         free, share, whose = torch.cuda.mem_get_info()[0], SPARE, "of the GPU"
     else:
@@ -67,20 +84,28 @@ def check_memory(config: Config) -> None:
     envs, room = bytes_per_env(config) * config.envs, int(free * share)
     if envs > room:
         raise LudusError(
-            f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of their steps, and "
-            f"{free / 1e9:.1f} GB {whose} are free: set --envs to at most {room * config.envs // envs:,}"
+            f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of "
+            "their steps, and "
+            f"{free / 1e9:.1f} GB {whose} are free: set --envs to at most "
+            f"{room * config.envs // envs:,}"
         )
-    if config.algorithm == "rainbow" and fills_replay(config) and (replay := replay_bytes(config)) > room - envs:
+    if (
+        config.algorithm == "rainbow"
+        and fills_replay(config)
+        and (replay := replay_bytes(config)) > room - envs
+    ):
         whole = config.rainbow.replay // config.envs  # transitions are kept for all envs at once
         most = (room - envs) * whole // replay * config.envs
         raise LudusError(
-            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and {free / 1e9:.1f} GB {whose} are "
+            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB {whose} are "
             f"free: set rainbow.replay to at most {most:,}"
         )
 
 
 def fills_replay(config: Config) -> bool:
-    """A GPU's memory is taken at once; on the CPU a replay takes it as it fills, and a short run may never fill it."""
-    return config.device == "cuda" or (config.train.total_agent_steps or 0) >= config.rainbow.replay * len(
-        layout_of(config)[0].seats
-    )
+    """A GPU's memory is taken at once; on the CPU a replay takes it as it fills, and a short run
+    may never fill it."""
+    return config.device == "cuda" or (
+        config.train.total_agent_steps or 0
+    ) >= config.rainbow.replay * len(layout_of(config)[0].seats)

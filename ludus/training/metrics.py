@@ -1,4 +1,5 @@
-"""Names, units and meanings of what a run writes (docs/metrics.md is made from TABLE), and small tools to gather it."""
+"""Names, units and meanings of what a run writes (docs/metrics.md is made from TABLE), and small
+tools to gather it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# pattern → (unit, meaning). ROLE, TERM, GOAL, PHASE, ENTRY, AGAINST, PARAM and VALUE stand for names.
+# pattern → (unit, meaning). ROLE, TERM, GOAL, PHASE, ENTRY, AGAINST, PARAM and VALUE stand for
+# names.
 TABLE: dict[str, tuple[str, str]] = {
     "progress/iteration": ("", "rollouts and updates so far"),
     "progress/agent_steps": ("agent-steps", "valid decisions of learning agents so far"),
@@ -17,15 +19,24 @@ TABLE: dict[str, tuple[str, str]] = {
     "progress/updates": ("", "optimizer steps so far"),
     "progress/seconds": ("s", "wall-clock time of training so far, over all resumes"),
     "progress/episodes": ("", "finished episodes so far"),
-    "speed/agent_steps_per_s": ("1/s", "valid agent-steps per second over a window of recent iterations"),
+    "speed/agent_steps_per_s": (
+        "1/s",
+        "valid agent-steps per second over a window of recent iterations",
+    ),
     "speed/share/PHASE": (
         "share",
-        "share of the iteration's time: simulate, reset (foreign envs), wait_env (remote envs), act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
+        "share of the iteration's time: simulate, reset (foreign envs), wait_env (remote envs), "
+        "act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
     ),
-    "speed/cpu_per_s": ("s", "CPU time this process got per second, over the same window: little where others use the machine"),
+    "speed/cpu_per_s": (
+        "s",
+        "CPU time this process got per second, over the same window: little where others use the "
+        "machine",
+    ),
     "speed/cpu_seconds": (
         "s",
-        "CPU time of the iteration's rollout and update, with that of env workers: other programs do not change it",
+        "CPU time of the iteration's rollout and update, with that of env workers: other programs "
+        "do not change it",
     ),
     "speed/compile_seconds": ("s", "compiling and first touch, in the first iteration only"),
     "memory/resident_mb": ("MB", "resident memory of the process"),
@@ -37,21 +48,34 @@ TABLE: dict[str, tuple[str, str]] = {
     "episode/ROLE/return": ("reward", "mean return of finished episodes; also _std, _min, _max"),
     "episode/ROLE/length": ("steps", "mean length"),
     "episode/ROLE/episodes": ("", "episodes finished in this iteration (agents counted singly)"),
-    "episode/ROLE/term/TERM": ("raw", "mean sum of a reward term over an episode, before its weight"),
+    "episode/ROLE/term/TERM": (
+        "raw",
+        "mean sum of a reward term over an episode, before its weight",
+    ),
     "episode/ROLE/won": ("share", "outcomes: won, lost, drawn, truncated"),
     "goal/ROLE/GOAL": ("", "goal metric of finished training episodes"),
     "game/PARAM": (
         "",
-        "game value that changes while the run trains, by a schedule or from stage to stage: what envs play now, mean over them",
+        "game value that changes while the run trains, by a schedule or from stage to stage: what "
+        "envs play now, mean over them",
     ),
-    "game/PARAM_evaluated": ("", "what evaluations play instead: where its schedule ends, whatever stages set"),
+    "game/PARAM_evaluated": (
+        "",
+        "what evaluations play instead: where its schedule ends, whatever stages set",
+    ),
     "ppo/ROLE/policy_loss": ("", "clipped surrogate loss"),
     "ppo/ROLE/value_loss": ("", "half the squared error of the normalised value"),
     "ppo/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),
     "ppo/ROLE/entropy_share": ("share", "entropy over that of uniformly random actions"),
-    "ppo/ROLE/approx_kl": ("nats", "how far the policy moved from the one that acted, mean over updates"),
+    "ppo/ROLE/approx_kl": (
+        "nats",
+        "how far the policy moved from the one that acted, mean over updates",
+    ),
     "ppo/ROLE/clip_fraction": ("share", "rows whose probability ratio left the clip range"),
-    "ppo/ROLE/explained_variance": ("share", "1: values predict returns; 0: no better than their mean"),
+    "ppo/ROLE/explained_variance": (
+        "share",
+        "1: values predict returns; 0: no better than their mean",
+    ),
     "ppo/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
     "ppo/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
     "ppo/ROLE/advantage_std": ("reward", "deviation of advantages"),
@@ -59,16 +83,41 @@ TABLE: dict[str, tuple[str, str]] = {
     "ppo/ROLE/return_mean": ("reward", "mean value target"),
     "ppo/ROLE/lr": ("", "learning rate"),
     "ppo/ROLE/epochs_run": ("", "passes over the rollout before target_kl stopped them"),
-    "ppo/ROLE/invalid_share": ("share", "rows of the rollout that taught no action: reset rows, the dead, the idle, bots"),
+    "ppo/ROLE/invalid_share": (
+        "share",
+        "rows of the rollout that taught no action: reset rows, the dead, the idle, bots",
+    ),
     "ppo/ROLE/auxiliary_loss": ("", "error of the predicted next observation"),
-    "ppo/ROLE/next_keys_loss": ("nats", "cross-entropy of the opponent's predicted keys, mean over keys; 0.69: a guess"),
+    "ppo/ROLE/next_keys_loss": (
+        "nats",
+        "cross-entropy of the opponent's predicted keys, mean over keys; 0.69: a guess",
+    ),
     "strategy/ROLE/vector_mean": ("", "mean of the strategy vectors of some rows of the rollout"),
-    "strategy/ROLE/vector_std": ("", "their spread over rows, mean over the vector: near 0 every opponent looks alike"),
-    "strategy/ROLE/attention_entropy": ("share", "how evenly the steps of the history count: 1 all alike, 0 one alone"),
-    "strategy/ROLE/drift": ("share", "how far the update moved the vectors of the same windows, over their spread"),
-    "rainbow/ROLE/loss": ("", "quantile Huber loss of replayed transitions (Huber loss without quantiles), mean over updates"),
-    "rainbow/ROLE/q_mean": ("reward", "value of the actions that were replayed; also q_max and q_min of the iteration"),
-    "rainbow/ROLE/q_feasible_low": ("reward", "lowest possible value by the declared rewards; q_feasible_high: the highest"),
+    "strategy/ROLE/vector_std": (
+        "",
+        "their spread over rows, mean over the vector: near 0 every opponent looks alike",
+    ),
+    "strategy/ROLE/attention_entropy": (
+        "share",
+        "how evenly the steps of the history count: 1 all alike, 0 one alone",
+    ),
+    "strategy/ROLE/drift": (
+        "share",
+        "how far the update moved the vectors of the same windows, over their spread",
+    ),
+    "rainbow/ROLE/loss": (
+        "",
+        "quantile Huber loss of replayed transitions (Huber loss without quantiles), mean over "
+        "updates",
+    ),
+    "rainbow/ROLE/q_mean": (
+        "reward",
+        "value of the actions that were replayed; also q_max and q_min of the iteration",
+    ),
+    "rainbow/ROLE/q_feasible_low": (
+        "reward",
+        "lowest possible value by the declared rewards; q_feasible_high: the highest",
+    ),
     "rainbow/ROLE/td_error": ("reward", "mean distance between values and their targets"),
     "rainbow/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
     "rainbow/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
@@ -76,19 +125,37 @@ TABLE: dict[str, tuple[str, str]] = {
     "rainbow/ROLE/epsilon": ("share", "actions that are meant to be random"),
     "rainbow/ROLE/random_action_share": ("share", "actions that were random"),
     "rainbow/ROLE/noise_scale": ("", "mean size of the noise on the weights; only with noisy"),
-    "rainbow/ROLE/target_distance": ("share", "how far the target network is from the learning one, relative to its weights"),
+    "rainbow/ROLE/target_distance": (
+        "share",
+        "how far the target network is from the learning one, relative to its weights",
+    ),
     "rainbow/ROLE/replay_size": ("transitions", "rows in the replay"),
     "rainbow/ROLE/replay_age": ("steps", "mean age of replayed transitions, in steps of an env"),
-    "rainbow/ROLE/unusable_share": ("share", "drawn rows that are no transition of the policy: reset rows, the dead, bots"),
-    "rainbow/ROLE/priority_spread": ("share", "deviation of priorities over their mean; only with prioritised"),
-    "rainbow/ROLE/beta": ("", "how far the loss makes up for prioritised sampling; only with prioritised"),
+    "rainbow/ROLE/unusable_share": (
+        "share",
+        "drawn rows that are no transition of the policy: reset rows, the dead, bots",
+    ),
+    "rainbow/ROLE/priority_spread": (
+        "share",
+        "deviation of priorities over their mean; only with prioritised",
+    ),
+    "rainbow/ROLE/beta": (
+        "",
+        "how far the loss makes up for prioritised sampling; only with prioritised",
+    ),
     "action/ROLE/ENTRY/mean": ("", "mean of a continuous action entry"),
     "action/ROLE/ENTRY/std": ("", "its deviation"),
     "action/ROLE/ENTRY/saturated": ("share", "rows beyond ±0.99"),
     "action/ROLE/ENTRY/pressed": ("share", "rows in which a key is down"),
     "action/ROLE/ENTRY/OPTION": ("share", "rows in which a choice takes this option"),
-    "eval/AGAINST/GOAL": ("", "goal metric on held-out seeds, sampled actions; also _low, _high (95%) and _greedy"),
-    "eval/AGAINST/ROLE/return": ("reward", "return on held-out seeds; also _low, _high and _greedy"),
+    "eval/AGAINST/GOAL": (
+        "",
+        "goal metric on held-out seeds, sampled actions; also _low, _high (95%) and _greedy",
+    ),
+    "eval/AGAINST/ROLE/return": (
+        "reward",
+        "return on held-out seeds; also _low, _high and _greedy",
+    ),
     "eval/AGAINST/ROLE/win_rate": (
         "share",
         "episodes won on held-out seeds; a draw is no win; ROLE only where there are several",
@@ -96,28 +163,45 @@ TABLE: dict[str, tuple[str, str]] = {
     "eval/AGAINST/ROLE/draw_rate": ("share", "episodes that neither side won"),
     "eval/AGAINST/ROLE/loss_rate": ("share", "episodes lost"),
     "league/pool_size": ("", "snapshots in the pool"),
-    "league/open_slots": ("", "slots whose snapshot may be drawn; the others wait for their last episodes to end"),
+    "league/open_slots": (
+        "",
+        "slots whose snapshot may be drawn; the others wait for their last episodes to end",
+    ),
     "league/OPPONENT/win_rate": (
         "share",
-        "won of the recent training episodes against pool or bot:NAME (ROLE/… in games of roles); also _low, _high",
+        "won of the recent training episodes against pool or bot:NAME (ROLE/… in games of roles); "
+        "also _low, _high",
     ),
     "league/rating": (
         "",
-        "strength on openskill's scale (a newcomer has 25), from matches.jsonl; league/ROLE/rating in games of roles",
+        "strength on openskill's scale (a newcomer has 25), from matches.jsonl; league/ROLE/rating "
+        "in games of roles",
     ),
     "league/pool_rating": ("", "mean rating of the snapshots that were met: they stay as they are"),
     "curriculum/stage": ("", "stage of the curriculum, from 0"),
     "curriculum/stages": ("", "number of stages"),
     "curriculum/stage_agent_steps": ("agent-steps", "agent-steps of the current stage so far"),
-    "curriculum/bound": ("", "bound of the win rate, or of the metric, that decides about the next stage"),
+    "curriculum/bound": (
+        "",
+        "bound of the win rate, or of the metric, that decides about the next stage",
+    ),
     "curriculum/needed": ("", "what it must reach"),
     "curriculum/completed": ("", "finished episodes that were scored for their task so far"),
     "curriculum/evicted": ("", "tasks replaced by new ones so far"),
     "curriculum/new_tasks": ("", "tasks of the pool that were completed fewer than twice"),
-    "curriculum/progress_mean": ("score", "learning progress of tasks that have a score, mean over the pool; also progress_std"),
-    "curriculum/sampling_entropy": ("share", "of the draw of tasks, over that of a uniform one; as of the last look at the pool"),
+    "curriculum/progress_mean": (
+        "score",
+        "learning progress of tasks that have a score, mean over the pool; also progress_std",
+    ),
+    "curriculum/sampling_entropy": (
+        "share",
+        "of the draw of tasks, over that of a uniform one; as of the last look at the pool",
+    ),
     "curriculum/baseline": ("score", "score of random play"),
-    "curriculum/played/PARAM/VALUE": ("share", "envs that play a task with this value now; bounds are told in four parts"),
+    "curriculum/played/PARAM/VALUE": (
+        "share",
+        "envs that play a task with this value now; bounds are told in four parts",
+    ),
 }
 
 
@@ -126,19 +210,38 @@ DIAGNOSTICS: dict[str, tuple[str, str]] = {
     "progress/agent_steps": ("agent-steps", "as in metrics.jsonl"),
     "module/ROLE/OF/gradient": ("", "gradient norm of a module in the last update"),
     "module/ROLE/OF/weight": ("", "norm of its weights"),
-    "module/ROLE/OF/update_ratio": ("share", "how far the update moved them, relative to that norm"),
+    "module/ROLE/OF/update_ratio": (
+        "share",
+        "how far the update moved them, relative to that norm",
+    ),
     "units/ROLE/OF/dead_share": ("share", "units of an activation that say the same for every row"),
     "units/ROLE/effective_rank": ("", "directions that the last hidden layer uses"),
     "observation/ROLE/constant": ("names", "entries that never changed in the rollout"),
     "observation/ROLE/not_finite": ("names", "entries that held a NaN or an infinity"),
-    "observation/ROLE/out_of_range": ("names", "entries beyond 10 deviations, where they are cut; not normalised: beyond 10"),
+    "observation/ROLE/out_of_range": (
+        "names",
+        "entries beyond 10 deviations, where they are cut; not normalised: beyond 10",
+    ),
     "observation/ROLE/largest": ("raw", "largest entry"),
-    "observation/ROLE/normaliser_mean": ("raw", "what is taken off, entry by entry; normaliser_std: what it is divided by"),
-    "mask/ROLE/never_allowed": ("names", "options that the mask allowed in none of the rows looked at"),
-    "sensitivity/ROLE/OF": ("", "change of the output with another row's observation, memory, messages, seen_NAME"),
-    "replay/ROLE/OF": ("share", "rows of the replay that were terminated, truncated, rewarded, punished, duplicates (same observation and action)"),
+    "observation/ROLE/normaliser_mean": (
+        "raw",
+        "what is taken off, entry by entry; normaliser_std: what it is divided by",
+    ),
+    "mask/ROLE/never_allowed": (
+        "names",
+        "options that the mask allowed in none of the rows looked at",
+    ),
+    "sensitivity/ROLE/OF": (
+        "",
+        "change of the output with another row's observation, memory, messages, seen_NAME",
+    ),
+    "replay/ROLE/OF": (
+        "share",
+        "rows of the replay that were terminated, truncated, rewarded, punished, duplicates (same "
+        "observation and action)",
+    ),
     "replay/ROLE/action/OPTION": ("share", "rows of the replay in which this was done"),
-}  # fmt: skip
+}
 
 
 def table_markdown() -> str:
@@ -146,7 +249,8 @@ def table_markdown() -> str:
     lines = [
         "# Metrics",
         "",
-        "What `metrics.jsonl` holds: one line per iteration, evaluations in the line of the iteration they follow.",
+        "What `metrics.jsonl` holds: one line per iteration, evaluations in the line of the "
+        "iteration they follow.",
         "This page is made from the table in `ludus/training/metrics.py`.",
         "",
         "| name | unit | meaning |",
@@ -155,7 +259,8 @@ def table_markdown() -> str:
     lines += [f"| `{name}` | {unit} | {meaning} |" for name, (unit, meaning) in TABLE.items()]
     lines += [
         "",
-        "What `diagnostics.jsonl` holds, every `log.diagnostics_every` iterations: slower evidence for the doctor. How often each",
+        "What `diagnostics.jsonl` holds, every `log.diagnostics_every` iterations: slower evidence "
+        "for the doctor. How often each",
         "action is taken is in `metrics.jsonl`.",
         "",
         "| name | unit | meaning |",
@@ -194,12 +299,13 @@ class Clock:
 class DeviceClock(Clock):
     """Time by phase as a GPU spends it: the host only launches work and runs ahead.
 
-    Marks are events in the GPU's stream, read when the iteration is over. While the host works alone (logging, saving), the
-    GPU waits between two marks, so that counts too.
+    Marks are events in the GPU's stream, read when the iteration is over. While the host works
+    alone (logging, saving), the GPU waits between two marks, so that counts too.
     """
 
     def __init__(self, mark: Callable[[], Any], between: Callable[[Any, Any], float]) -> None:
-        """`mark()` puts a mark into the stream; `between(a, b)` waits for b and tells the seconds from a to b."""
+        """`mark()` puts a mark into the stream; `between(a, b)` waits for b and tells the seconds
+        from a to b."""
         super().__init__()
         self._mark, self._between = mark, between
         self._open: list[list[tuple[Any, Any]]] = [[]]  # spans inside each phase that is still open
@@ -219,12 +325,15 @@ class DeviceClock(Clock):
     def read(self) -> dict[str, float]:
         done, self._done, self._open[0] = self._done, [], []
         for phase, start, end, inner in done:
-            self.seconds[phase] += self._between(start, end) - sum(self._between(*span) for span in inner)
+            self.seconds[phase] += self._between(start, end) - sum(
+                self._between(*span) for span in inner
+            )
         return dict(self.seconds)
 
 
 def device_clock(device: str) -> Clock:
-    """A clock of phases. On CUDA it goes by events: a wall clock would only see how long launching the work takes."""
+    """A clock of phases. On CUDA it goes by events: a wall clock would only see how long launching
+    the work takes."""
     if device != "cuda":
         return Clock()
     import torch

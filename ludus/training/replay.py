@@ -1,8 +1,9 @@
 """Replays: the actions of an episode and a state every so often, enough to play it again exactly.
 
-A file is safetensors: per step `continuous`, `binary`, `choices`, `reward` and `terms` [steps, agents, …], and keyframes
-`keyframe/FIELD` [keyframes, …] of every per-env array, the first one before the first step. The header (metadata) is JSON
-under "replay": version, game, settings, seeds, who played, keyframe interval, layout.
+A file is safetensors: per step `continuous`, `binary`, `choices`, `reward` and `terms` [steps,
+agents, …], and keyframes `keyframe/FIELD` [keyframes, …] of every per-env array, the first one
+before the first step. The header (metadata) is JSON under "replay": version, game, settings, seeds,
+who played, keyframe interval, layout.
 """
 
 from __future__ import annotations
@@ -64,17 +65,28 @@ class Recorder:
                 self.finished[env] = {"return": returns[env].copy()}
 
     def chosen(self, agent: int) -> dict[str, int]:
-        """The envs of the best and the worst episode by one agent's return, and of one in between."""
+        """The envs of the best and the worst episode by one agent's return, and of one in
+        between."""
         done = [env for env in range(self.count) if self.finished[env] is not None]
-        order = sorted(done, key=lambda env: float(self.finished[env]["return"][agent]))  # type: ignore[index]
-        return {"best": order[-1], "worst": order[0], "random": random.Random(len(done)).choice(done)} if order else {}
+        order = sorted(
+            done,
+            key=lambda env: float(self.finished[env]["return"][agent]),  # type: ignore[index]
+        )
+        return (
+            {"best": order[-1], "worst": order[0], "random": random.Random(len(done)).choice(done)}
+            if order
+            else {}
+        )
 
     def save(self, path: Path, env: int, header: dict[str, Any]) -> None:
-        """One env's episode: what it needs to be played again, and `header`. The file appears complete, or not at all."""
+        """One env's episode: what it needs to be played again, and `header`. The file appears
+        complete, or not at all."""
         tensors = {name: np.stack([s[name] for s in self.steps[env]]) for name in PER_STEP}
         for name in self.keyframes[env][0]:
             stacked = np.stack([k[name] for k in self.keyframes[env]])
-            tensors[f"keyframe/{name}"] = stacked.view(np.int64) if stacked.dtype == np.uint64 else stacked
+            tensors[f"keyframe/{name}"] = (
+                stacked.view(np.int64) if stacked.dtype == np.uint64 else stacked
+            )
         settings = self.batch.settings
         whole = {
             "version": VERSION,
@@ -90,7 +102,11 @@ class Recorder:
         path.parent.mkdir(exist_ok=True)
         partial = path.with_suffix(".tmp")
         with disk_in_one_sentence(path):
-            save_file({n: np.ascontiguousarray(t) for n, t in tensors.items()}, partial, {"replay": json.dumps(whole)})
+            save_file(
+                {n: np.ascontiguousarray(t) for n, t in tensors.items()},
+                partial,
+                {"replay": json.dumps(whole)},
+            )
             settle(partial)
         partial.replace(path)
 
@@ -103,7 +119,8 @@ class Replay:
         try:
             with safe_open(regular(self.path), "numpy") as file:
                 metadata = file.metadata() or {}
-                self.tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+                names = file.keys()
+                self.tensors = {name: file.get_tensor(name) for name in names}
         except (OSError, SafetensorError) as error:
             raise LudusError(f"{path} is no replay: {error}") from None
         try:
@@ -113,7 +130,10 @@ class Replay:
             raise LudusError(f"{path} is no replay: it has no header") from None
         if version != VERSION:
             fix = ": update Ludus" if isinstance(version, int) and version > VERSION else ""
-            raise LudusError(f"{path} is a replay of version {str(version)[:20]}, this Ludus reads version {VERSION}{fix}")
+            raise LudusError(
+                f"{path} is a replay of version {str(version)[:20]}, this Ludus reads version "
+                f"{VERSION}{fix}"
+            )
         lengths = {name: len(self.tensors[name]) for name in PER_STEP if name in self.tensors}
         if (
             len(lengths) < len(PER_STEP)
@@ -126,7 +146,8 @@ class Replay:
         return len(self.tensors["reward"])
 
     def play(self, start: int = 0) -> Iterator[Batch]:
-        """A batch of one env after each step from `start` on (a multiple of the keyframe interval)."""
+        """A batch of one env after each step from `start` on (a multiple of the keyframe
+        interval)."""
         from ludus.games import load_game
 
         every = self.header["keyframe_every"]
@@ -136,7 +157,11 @@ class Replay:
         trust.require(self.path, source, None)
         game, _ = load_game(source)
         settings = Settings(self.header["sizes"], self.header["params"], self.header["weights"])
-        overrides = {**settings.sizes, **settings.params, **{f"reward.{n}": w for n, w in settings.weights.items()}}
+        overrides = {
+            **settings.sizes,
+            **settings.params,
+            **{f"reward.{n}": w for n, w in settings.weights.items()},
+        }
         batch = Batch(game, 1, overrides=overrides)
         state = batch.state()
         for name in state:

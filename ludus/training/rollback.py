@@ -1,4 +1,5 @@
-"""Going back after a critical finding: a new run from the last healthy checkpoint, with the finding's fix in its config."""
+"""Going back after a critical finding: a new run from the last healthy checkpoint, with the
+finding's fix in its config."""
 
 from __future__ import annotations
 
@@ -30,9 +31,13 @@ class Plan:
 
 
 def plan(run: Run, finding: Finding, config: Config) -> Plan | None:
-    """None where going back would not help: no suggested change, or it has been tried often enough."""
+    """None where going back would not help: no suggested change, or it has been tried often
+    enough."""
     values = flatten(config)
-    changes = {name: _changed(name, values[name], change) for name, change in named(finding, config).items()}
+    changes = {
+        name: _changed(name, values[name], change)
+        for name, change in named(finding, config).items()
+    }
     path = _next_path(run.path)
     if not changes or path is None:
         return None
@@ -50,12 +55,15 @@ def named(finding: Finding, config: Config) -> dict[str, str]:
         if name in known:
             out[name] = change
             key = name.removeprefix("learn.")
-            out |= {n: change for n in known if n.startswith("learn.roles.") and n.endswith(f".{key}")}
+            out |= {
+                n: change for n in known if n.startswith("learn.roles.") and n.endswith(f".{key}")
+            }
     return out
 
 
 def apply(config: Config, chosen: Plan) -> None:
-    """Puts the changes in; what is left of the budget is the new run's, and its schedules go on where they stood."""
+    """Puts the changes in; what is left of the budget is the new run's, and its schedules go on
+    where they stood."""
     values = flatten(config)
     for name, value in chosen.changes.items():
         set_value(config, name, _as(values[name], value))
@@ -85,7 +93,11 @@ def _as(now: object, value: str) -> object:
         number = float(value)
     except ValueError:
         return value
-    return int(number) if isinstance(now, int) and not isinstance(now, bool) and number.is_integer() else number
+    return (
+        int(number)
+        if isinstance(now, int) and not isinstance(now, bool) and number.is_integer()
+        else number
+    )
 
 
 def _next_path(path: Path) -> Path | None:

@@ -1,4 +1,5 @@
-"""The run folder: everything a run is, on disk. Logs are appended; checkpoints remember how long they were."""
+"""The run folder: everything a run is, on disk. Logs are appended; checkpoints remember how long
+they were."""
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ ON_REQUEST = "on request"  # why a run stopped that a signal asked to
 def versions() -> dict[str, str]:
     """What a result can depend on: the manifest and the config keep it."""
     libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "numba")}
-    return {"ludus": __version__, "python": platform.python_version(), "machine": platform.machine(), **libraries}
+    return {
+        "ludus": __version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        **libraries,
+    }
 
 
 def default_name(game: str) -> str:
@@ -54,7 +60,11 @@ class Run:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         if not (self.path / "config.json").is_file():
-            runs = [p.parent.name for p in self.path.parent.glob("*/config.json")] if self.path.parent.exists() else []
+            runs = (
+                [p.parent.name for p in self.path.parent.glob("*/config.json")]
+                if self.path.parent.exists()
+                else []
+            )
             raise LudusError(f"there is no run at {self.path}: {nearest(self.path.name, runs)}")
         self._tensorboard: TensorBoard | None = None
         self.sinks: list[Sink] = []  # get every line of metrics.jsonl too
@@ -63,14 +73,17 @@ class Run:
         self._lock: Any = None
 
     def lock(self) -> None:
-        """Refuses to work on a run that another process is training. The lock goes with the process."""
+        """Refuses to work on a run that another process is training. The lock goes with the
+        process."""
         import fcntl
 
-        self._lock = open(self.path / "lock", "w")  # noqa: SIM115 (held until the process ends or close)
+        self._lock = open(self.path / "lock", "w")  # noqa: SIM115 (held until it is closed)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise LudusError(f"{self.path} is being trained by another process: wait for it, or stop it first") from None
+            raise LudusError(
+                f"{self.path} is being trained by another process: wait for it, or stop it first"
+            ) from None
 
     @property
     def locked(self) -> bool:
@@ -86,10 +99,11 @@ class Run:
             pass
         return False
 
-    # -- how it ended --------------------------------------------------------------------------------------------------
+    # -- how it ended ------------------------------------------------------------------------------
 
     def note_end(self, state: str, reason: str = "") -> None:
-        """finished (its budget is spent), stopped (someone asked for it, or the doctor) or crashed."""
+        """finished (its budget is spent), stopped (someone asked for it, or the doctor) or
+        crashed."""
         write_atomically(self.path / ENDED, json.dumps({"state": state, "reason": reason}))
 
     def forget_end(self) -> None:
@@ -101,18 +115,26 @@ class Run:
         if self.locked:
             return "training", ""
         if not (self.path / ENDED).exists():
-            return "crashed", "its process ended without a word: it was killed, or the machine went down"
+            return (
+                "crashed",
+                "its process ended without a word: it was killed, or the machine went down",
+            )
         ended = self.read_json(ENDED)
         if not isinstance(ended, dict) or ended.get("state") not in ENDS:
-            raise LudusError(f"{self.path / ENDED} does not say how the run ended ({', '.join(ENDS)}): remove it")
+            raise LudusError(
+                f"{self.path / ENDED} does not say how the run ended ({', '.join(ENDS)}): remove it"
+            )
         return str(ended["state"]), str(ended.get("reason", ""))
 
     @staticmethod
     def refuse_existing(path: Path) -> None:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise LudusError(f"{path} exists already: a run is never overwritten; choose another --run, or `ludus resume {path}`")
+            raise LudusError(
+                f"{path} exists already: a run is never overwritten; choose another --run, or "
+                f"`ludus resume {path}`"
+            )
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- what it is --------------------------------------------------------------------------------
 
     def read_json(self, name: str) -> Any:
         try:
@@ -121,10 +143,16 @@ class Run:
             raise LudusError(f"{self.path / name} cannot be read: {reason(error)}") from None
 
     def stored(self) -> dict[str, Any]:
-        """config.json as it is: the values of the configuration, where each came from, and more about the run."""
+        """config.json as it is: the values of the configuration, where each came from, and more
+        about the run."""
         data = self.read_json("config.json")
-        if not isinstance(data, dict) or not all(isinstance(data.get(part), dict) for part in ("values", "origins")):
-            raise LudusError(f"{self.path / 'config.json'} holds no configuration: it is damaged, or from another program")
+        if not isinstance(data, dict) or not all(
+            isinstance(data.get(part), dict) for part in ("values", "origins")
+        ):
+            raise LudusError(
+                f"{self.path / 'config.json'} holds no configuration: it is damaged, or from "
+                "another program"
+            )
         return data
 
     def settings(self) -> Config:
@@ -144,11 +172,21 @@ class Run:
             config = unflatten(data["values"])
             check_types(config)
         except (LudusError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise LudusError(f"{self.path / 'config.json'} is of another version of Ludus, or changed by hand: {error}") from None
+            raise LudusError(
+                f"{self.path / 'config.json'} is of another version of Ludus, or changed by hand: "
+                f"{error}"
+            ) from None
         return config
 
-    def write_config(self, config: Config, origins: Mapping[str, str], extra: Mapping[str, Any] | None = None) -> None:
-        data = {"values": flatten(config), "origins": dict(origins), "versions": versions(), **(extra or {})}
+    def write_config(
+        self, config: Config, origins: Mapping[str, str], extra: Mapping[str, Any] | None = None
+    ) -> None:
+        data = {
+            "values": flatten(config),
+            "origins": dict(origins),
+            "versions": versions(),
+            **(extra or {}),
+        }
         data["made_here"] = trust.mark(config.game)
         write_atomically(self.path / "config.json", json.dumps(data, indent=1))
 
@@ -156,7 +194,7 @@ class Run:
         """Every complete line of metrics.jsonl."""
         return read_lines(self.path / "metrics.jsonl")
 
-    # -- logs ----------------------------------------------------------------------------------------------------------
+    # -- logs --------------------------------------------------------------------------------------
 
     def append(self, log: str, text: str) -> None:
         data = text.encode()
@@ -232,11 +270,14 @@ class Run:
                     self._hashes[log] = digest
                     continue
             raise LudusError(
-                f"{path} is not what was written up to the checkpoint (lines are missing or changed): resume an older checkpoint, "
+                f"{path} is not what was written up to the checkpoint (lines are missing or "
+                "changed): resume an older checkpoint, "
                 f"RUN@STEP, or start a new run from this one with `ludus fork`"
             )
 
-    def cut_back(self, marks: Mapping[str, Mapping[str, Any]], step: int, tensorboard: bool) -> None:
+    def cut_back(
+        self, marks: Mapping[str, Mapping[str, Any]], step: int, tensorboard: bool
+    ) -> None:
         """Logs as they were at a checkpoint; what came after goes to discarded/."""
         for log in LOGS:
             path, keep = self.path / log, marks.get(log, {"bytes": 0})["bytes"]

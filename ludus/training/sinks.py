@@ -1,4 +1,5 @@
-"""Where the lines of metrics.jsonl go as well: TensorBoard, Weights & Biases. A new one is a class here."""
+"""Where the lines of metrics.jsonl go as well: TensorBoard, Weights & Biases. A new one is a class
+here."""
 
 from __future__ import annotations
 
@@ -24,11 +25,16 @@ class Sink(Protocol):
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(v) for name, v in record.items() if isinstance(v, int | float) and math.isfinite(v)}
+    return {
+        name: float(v)
+        for name, v in record.items()
+        if isinstance(v, int | float) and math.isfinite(v)
+    }
 
 
 class TensorBoard:
-    """Event files in the run's folder. `purge_step`: what an interrupted run logged from there on is dropped by TensorBoard."""
+    """Event files in the run's folder. `purge_step`: what an interrupted run logged from there on
+    is dropped by TensorBoard."""
 
     def __init__(self, folder: Path, purge_step: int | None = None) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -45,7 +51,9 @@ class TensorBoard:
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         values = [Summary.Value(tag=name, simple_value=v) for name, v in numbers(record).items()]
-        self.writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+        self.writer.add_event(
+            Event(wall_time=time.time(), step=step, summary=Summary(value=values))
+        )
 
     def flush(self) -> None:
         self.writer.flush()
@@ -65,13 +73,21 @@ class WeightsAndBiases:
         identity = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
         try:
             self.run = wandb.init(
-                project=project, name=folder.name, id=identity, resume="allow", dir=str(folder), config=flatten(config)
+                project=project,
+                name=folder.name,
+                id=identity,
+                resume="allow",
+                dir=str(folder),
+                config=flatten(config),
             )
         except Exception as error:  # no login, no network, no such project: its own kinds of error
             raise LudusError(
-                f"log.wandb={project} cannot be opened: {error}; `wandb login`, or WANDB_MODE=offline, or leave it out"
+                f"log.wandb={project} cannot be opened: {error}; `wandb login`, or "
+                "WANDB_MODE=offline, or leave it out"
             ) from error
-        self.run.define_metric("*", step_metric=self.AXIS)  # after a resume steps repeat, which its own counter refuses
+        self.run.define_metric(
+            "*", step_metric=self.AXIS
+        )  # after a resume steps repeat, which its own counter refuses
 
     def write(self, record: Mapping[str, Any], step: int) -> None:
         self.run.log({**numbers(record), self.AXIS: step})
@@ -86,7 +102,9 @@ class WeightsAndBiases:
 def require(log: LogConfig) -> None:
     """Refuses what is not installed before anything is written."""
     if log.wandb and importlib.util.find_spec("wandb") is None:
-        raise LudusError(f"log.wandb={log.wandb} needs the package wandb: pip install 'ludus[wandb]'")
+        raise LudusError(
+            f"log.wandb={log.wandb} needs the package wandb: pip install 'ludus[wandb]'"
+        )
 
 
 def open_sinks(folder: Path, config: Config) -> list[Sink]:

@@ -1,4 +1,5 @@
-"""Starting a run: everything that cannot work is refused, then the folder appears complete, or not at all."""
+"""Starting a run: everything that cannot work is refused, then the folder appears complete, or not
+at all."""
 
 from __future__ import annotations
 
@@ -35,11 +36,16 @@ from ludus.training.run import Run
 from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, values_at
 from ludus.training.trust import believe
 
-ABANDONED_AFTER = 60.0  # seconds without a change; a run that is just being made has its lock a moment later
+ABANDONED_AFTER = (
+    60.0  # seconds without a change; a run that is just being made has its lock a moment later
+)
 
 
-def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[Config, dict[str, str]]:
-    """The config with everything derived, and where each value came from; or an error before anything is written."""
+def prepare(
+    config: Config, origins: Mapping[str, str] | None = None
+) -> tuple[Config, dict[str, str]]:
+    """The config with everything derived, and where each value came from; or an error before
+    anything is written."""
     check_types(config)
     asked = flatten(config)
     config = resolve(config)
@@ -53,18 +59,25 @@ def prepare(config: Config, origins: Mapping[str, str] | None = None) -> tuple[C
     check_memory(config)
     if config.train.threads is None:
         config.train.threads = devices.choose_threads(config)
-    derived = {name: "derived" for name, value in flatten(config).items() if asked.get(name) is None and value is not None}
+    derived = {
+        name: "derived"
+        for name, value in flatten(config).items()
+        if asked.get(name) is None and value is not None
+    }
     return config, {**(origins or {}), **derived}
 
 
 def check_names(config: Config) -> None:
-    """Opponents and action entries that the config names must exist: not an error for later, when a tenth is trained."""
+    """Opponents and action entries that the config names must exist: not an error for later, when a
+    tenth is trained."""
     batch_layout, game = layout_of(config)
     bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
     for against in config.eval.against:
         if against == "snapshots":
             if not any("pool" in parse_mix(mix) for mix in mixes(config)):
-                raise LudusError("eval.against has snapshots, but none are taken: add pool to league.mix")
+                raise LudusError(
+                    "eval.against has snapshots, but none are taken: add pool to league.mix"
+                )
         elif against not in ("self", "bots"):
             seatings(batch_layout, bots, against)
     for key in OF_ACTIONS:
@@ -74,25 +87,41 @@ def check_names(config: Config) -> None:
     for prefix in config.policy.quiet_inputs:
         if not any(name.startswith(prefix) for name in batch_layout.observation):
             raise LudusError(
-                f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: {nearest(prefix, batch_layout.observation)}"
+                f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: "
+                f"{nearest(prefix, batch_layout.observation)}"
             )
     check_sets(config, batch_layout.observation)
     strategy = config.policy.strategy
-    if strategy.size != "none" and not any(name.startswith(strategy.entries) for name in batch_layout.observation):
+    if strategy.size != "none" and not any(
+        name.startswith(strategy.entries) for name in batch_layout.observation
+    ):
         raise LudusError(
             f"policy.strategy.entries is '{strategy.entries}', but no observation entry begins so: "
             f"{nearest(strategy.entries, batch_layout.observation)}"
         )
-    duel = [(seats.count, seats.teams) for seats in batch_layout.seats] == [(1, 2)] and len(batch_layout.binary) > 0
-    if any(config.learn.for_role(seats.role).next_keys for seats in batch_layout.seats) and not duel:
-        raise LudusError(f"learn.next_keys needs a game of one against one with keys, and {config.game} is none: set it to 0")
+    duel = [(seats.count, seats.teams) for seats in batch_layout.seats] == [(1, 2)] and len(
+        batch_layout.binary
+    ) > 0
+    if (
+        any(config.learn.for_role(seats.role).next_keys for seats in batch_layout.seats)
+        and not duel
+    ):
+        raise LudusError(
+            f"learn.next_keys needs a game of one against one with keys, and {config.game} is "
+            "none: set it to 0"
+        )
     if (batch_layout.seen or strategy.size != "none") and not config.policy.hidden:
         raise LudusError(
-            f"{config.game} has pictures, tokens or a strategy vector, which join in the first hidden layer: "
+            f"{config.game} has pictures, tokens or a strategy vector, which join in the first "
+            "hidden layer: "
             f"give policy.hidden a layer"
         )
     if config.algorithm == "rainbow":
-        settings = game.resolve(values_at(config, 0.0), find_game(config.game)[1]) if game is not None else None
+        settings = (
+            game.resolve(values_at(config, 0.0), find_game(config.game)[1])
+            if game is not None
+            else None
+        )
         longest = settings.params.get("max_steps") if settings is not None else None
         check_game(config.rainbow, config.game, batch_layout, longest, config.envs)
     check_sampler(config.league.sampler)
@@ -112,7 +141,8 @@ def check_stage_values(config: Config) -> None:
     if is_foreign(config.game):
         if stages:
             raise LudusError(
-                f"{config.game} has no opponents and no parameters that stages could change: leave curriculum.stages empty"
+                f"{config.game} has no opponents and no parameters that stages could change: leave "
+                "curriculum.stages empty"
             )
         return
     game, preset = find_game(config.game)
@@ -121,12 +151,15 @@ def check_stage_values(config: Config) -> None:
     for i, stage in enumerate(stages):
         layout = Layout(game, game.resolve({**own, **stage.game}, preset))
         other = layout.describe()
-        different = [part for part in ("observation", "seen", "action") if other.get(part) != first.get(part)]
+        different = [
+            part for part in ("observation", "seen", "action") if other.get(part) != first.get(part)
+        ]
         sizes = {n: v for n, v in stage.game.items() if n in game.sizes}
         if different:
             named = ", ".join(f"{n}={v:g}" for n, v in sizes.items())
             raise LudusError(
-                f"stage {i + 1} of {len(stages)} has {named}, with which agents have another {different[0]}: a policy cannot carry "
+                f"stage {i + 1} of {len(stages)} has {named}, with which agents have another "
+                f"{different[0]}: a policy cannot carry "
                 f"over; use sizes that leave it alone"
             )
         if sizes:
@@ -134,25 +167,34 @@ def check_stage_values(config: Config) -> None:
 
 
 def check_held_out(config: Config) -> None:
-    """Worlds that evaluation plays are not for training: what begins with first_ numbers them, and those above are held out."""
+    """Worlds that evaluation plays are not for training: what begins with first_ numbers them, and
+    those above are held out."""
     if is_foreign(config.game):
         return
     game, preset = find_game(config.game)
     settings = game.resolve(values_at(config, 0.0), preset)
     for name in (n for n in game.held_out if n.startswith("first_")):
-        chosen, limit = {**settings.sizes, **settings.params}[name], min(game.held_out[name], game.validation.get(name, math.inf))
+        chosen, limit = (
+            {**settings.sizes, **settings.params}[name],
+            min(game.held_out[name], game.validation.get(name, math.inf)),
+        )
         if chosen >= limit:
             raise LudusError(
-                f"game.{name}={chosen:.0f} is held out for evaluation, like everything from {limit:,} on: train below {limit:,}"
+                f"game.{name}={chosen:.0f} is held out for evaluation, like everything from "
+                f"{limit:,} on: train below {limit:,}"
             )
 
 
 def check_rules(config: Config) -> None:
-    """A game of the user's own plays some steps with every index checked. Those of Ludus have tests for it."""
+    """A game of the user's own plays some steps with every index checked. Those of Ludus have tests
+    for it."""
     if is_foreign(config.game):
         return
     game, preset = find_game(config.game)
-    if any(not phase.function.__module__.startswith("ludus.") for phase in (*game.step, *game.reset, *game.setup)):
+    if any(
+        not phase.function.__module__.startswith("ludus.")
+        for phase in (*game.step, *game.reset, *game.setup)
+    ):
         from ludus.sim.conformance import try_rules
 
         try_rules(game, values_at(config, 0.0), preset)
@@ -167,10 +209,17 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def create(
-    path: Path, config: Config, origins: Mapping[str, str], *, extra: Mapping[str, Any] | None = None,
-    begin: Callable[[Trainer], None] | None = None, display: Display | None = None, schedules_at: float = 0.0,
-) -> Trainer:  # fmt: skip
-    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load weights first. `schedules_at`:
+    path: Path,
+    config: Config,
+    origins: Mapping[str, str],
+    *,
+    extra: Mapping[str, Any] | None = None,
+    begin: Callable[[Trainer], None] | None = None,
+    display: Display | None = None,
+    schedules_at: float = 0.0,
+) -> Trainer:
+    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load
+    weights first. `schedules_at`:
     where its schedules start, for a run that continues another."""
     Run.refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -198,7 +247,10 @@ def create(
         if path.exists():
             path.rmdir()
         partial.rename(path)
-        for folder in (path, *made):  # a folder that was made for the run is lost with it unless it is safe itself
+        for folder in (
+            path,
+            *made,
+        ):  # a folder that was made for the run is lost with it unless it is safe itself
             sync_folder(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,8 +1,9 @@
 """Whose run may choose code.
 
-A run folder names its game, and loading a game executes it. The games of Ludus are safe to load, whoever trained on them. Any
-other game (a module, an env of another library, an env elsewhere) is loaded if the run was made by this user on this
-machine, which a mark in config.json proves that nobody else can make, or if the user says so: --trust.
+A run folder names its game, and loading a game executes it. The games of Ludus are safe to load,
+whoever trained on them. Any other game (a module, an env of another library, an env elsewhere) is
+loaded if the run was made by this user on this machine, which a mark in config.json proves that
+nobody else can make, or if the user says so: --trust.
 """
 
 from __future__ import annotations
@@ -30,16 +31,22 @@ def require(folder: Path, game: str, mark: object) -> None:
     if folder.resolve() in _trusted or game.split(":")[0] in REGISTRY:
         return
     ours = _mark(game, create=False)
-    if ours is not None and isinstance(mark, str) and hmac.compare_digest(ours.encode(), mark.encode()):
+    if (
+        ours is not None
+        and isinstance(mark, str)
+        and hmac.compare_digest(ours.encode(), mark.encode())
+    ):
         return
     raise LudusError(
-        f"{folder} plays '{game[:80]}', which is not a game of Ludus: loading it executes its code, and this run was not made "
+        f"{folder} plays '{game[:80]}', which is not a game of Ludus: loading it executes its "
+        "code, and this run was not made "
         f"here; if you know where it is from, add --trust (in Python: trust=True)"
     )
 
 
 def refuse_links(folder: Path) -> None:
-    """Work on a run writes and deletes files in its folder: a link in somebody's folder would aim that elsewhere."""
+    """Work on a run writes and deletes files in its folder: a link in somebody's folder would aim
+    that elsewhere."""
     root = folder.resolve()
     if root in _trusted:
         return
@@ -48,7 +55,8 @@ def refuse_links(folder: Path) -> None:
             path = Path(above, name)
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 raise LudusError(
-                    f"{folder / path.relative_to(root)} is a link to {path.resolve()}, outside of the run, and would be written to: "
+                    f"{folder / path.relative_to(root)} is a link to {path.resolve()}, outside of "
+                    "the run, and would be written to: "
                     f"remove it, or add --trust if it is your own"
                 )
 

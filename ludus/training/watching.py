@@ -1,7 +1,9 @@
-"""The doctor at the trainer's side: hands it every line, keeps findings.jsonl, and does what --doctor.on-critical says.
+"""The doctor at the trainer's side: hands it every line, keeps findings.jsonl, and does what
+--doctor.on-critical says.
 
-findings.jsonl holds one line per finding as it stands, and is written anew when one changes: appended, a finding that lasts
-would be repeated for ever. A checkpoint's manifest holds the same records, so that a resumed run has those of its checkpoint.
+findings.jsonl holds one line per finding as it stands, and is written anew when one changes:
+appended, a finding that lasts would be repeated for ever. A checkpoint's manifest holds the same
+records, so that a resumed run has those of its checkpoint.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class RunDoctor:
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
-        self.watcher = Watcher(values, low, find(REFERENCES, values), began_with(run.read_json("config.json")))
+        self.watcher = Watcher(
+            values, low, find(REFERENCES, values), began_with(run.read_json("config.json"))
+        )
         self.acts_on: Finding | None = None
         """The finding for which the run is to stop or to be rolled back."""
 
@@ -50,8 +54,15 @@ class RunDoctor:
         step = int(line["progress/agent_steps"])
         try:
             certain = self.watcher.look(step, share)
-        except (ArithmeticError, ValueError, LookupError) as error:  # a mistake in the doctor must not cost hours of training
-            print(f"ludus: the doctor failed at step {step:,} and training goes on: {error}", file=sys.stderr)
+        except (
+            ArithmeticError,
+            ValueError,
+            LookupError,
+        ) as error:  # a mistake in the doctor must not cost hours of training
+            print(
+                f"ludus: the doctor failed at step {step:,} and training goes on: {error}",
+                file=sys.stderr,
+            )
             return False
         self.write()
         if self.on_critical == "rollback":
@@ -64,9 +75,15 @@ class RunDoctor:
         """The trainer met a NaN and will stop: a rollback may go on."""
         if self.on_critical == "rollback":
             self.acts_on = Finding(
-                check="not_finite", severity="critical", cause=culprit, evidence=f"at step {step:,}", confidence=0.95,
-                fix="lower the learning rate", first_step=step, overrides={f"{self.section}.learning_rate": "*0.1"},
-            )  # fmt: skip
+                check="not_finite",
+                severity="critical",
+                cause=culprit,
+                evidence=f"at step {step:,}",
+                confidence=0.95,
+                fix="lower the learning rate",
+                first_step=step,
+                overrides={f"{self.section}.learning_rate": "*0.1"},
+            )
 
     def conclude(self, step: int) -> None:
         """The verdict at the end: what `ludus doctor run` says about the whole log."""
@@ -81,10 +98,13 @@ class RunDoctor:
         return self.watcher.state()
 
     def load_state(self, state: Mapping[str, Any] | None) -> None:
-        """As at the checkpoint; the logs have been cut back to it. What was critical then does not stop the run again:
+        """As at the checkpoint; the logs have been cut back to it. What was critical then does not
+        stop the run again:
         whoever resumes has seen it."""
         empty = {"records": [], "next": 0}
-        self.watcher.load_state(state or empty, self.run.metrics(), read_lines(self.run.path / "diagnostics.jsonl"))
+        self.watcher.load_state(
+            state or empty, self.run.metrics(), read_lines(self.run.path / "diagnostics.jsonl")
+        )
         self.write()
 
 

@@ -1,1 +1,2 @@
-"""The browser side: runs, replays, bots before training, training as it happens, and playing yourself."""
+"""The browser side: runs, replays, bots before training, training as it happens, and playing
+yourself."""

@@ -1,4 +1,5 @@
-"""The viewer's server: pages, data about runs, films of replays, and sessions over WebSocket. On 127.0.0.1 only."""
+"""The viewer's server: pages, data about runs, films of replays, and sessions over WebSocket. On
+127.0.0.1 only."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ log = logging.getLogger("ludus.viewer")
 
 
 class Viewer:
-    def __init__(self, root: Path | None, runs: Sequence[Path] = (), own: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path | None, runs: Sequence[Path] = (), own: Sequence[str] = ()
+    ) -> None:
         self.shows = Shows(own)
         self.library = Library(root, runs)
         self.theatre = Theatre(self.library, self.shows)
@@ -61,7 +64,7 @@ class Viewer:
         ]
         return Guard(Starlette(routes=routes), port, self.pages.policy(port))
 
-    # -- files ---------------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     async def index(self, request: Request) -> Response:
         return HTMLResponse(self.pages.index())
@@ -72,7 +75,7 @@ class Viewer:
             return JSONResponse({"error": "there is nothing here: go back to /"}, 404)
         return FileResponse(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
 
-    # -- data ----------------------------------------------------------------------------------------------------------
+    # -- data --------------------------------------------------------------------------------------
 
     async def runs(self, request: Request) -> Response:
         root = str(self.library.root) if self.library.root else ""
@@ -85,8 +88,18 @@ class Viewer:
         out = []
         for source in sorted(self.shows.allowed):
             show = self.shows.find(source)
-            bots = {role: sorted(table, key=lambda n: n not in show.bots) for role, table in controllers(show.game).items()}
-            out.append({"source": source, "summary": show.game.summary, "bots": bots, "presets": list(show.game.presets)})
+            bots = {
+                role: sorted(table, key=lambda n: n not in show.bots)
+                for role, table in controllers(show.game).items()
+            }
+            out.append(
+                {
+                    "source": source,
+                    "summary": show.game.summary,
+                    "bots": bots,
+                    "presets": list(show.game.presets),
+                }
+            )
         return {"games": out}
 
     async def run(self, request: Request) -> Response:
@@ -119,7 +132,11 @@ class Viewer:
 
         asked = request.path_params
         name = Path(asked["file"]).stem.replace('"', "")
-        answer = await self._answer(lambda: film_page(self.theatre.film(asked["run"], asked["file"]), self.pages, name).encode())
+        answer = await self._answer(
+            lambda: film_page(
+                self.theatre.film(asked["run"], asked["file"]), self.pages, name
+            ).encode()
+        )
         if answer.status_code == 200:
             answer.headers["content-type"] = "application/octet-stream"
             answer.headers["content-disposition"] = f'attachment; filename="{name}.html"'
@@ -133,17 +150,21 @@ class Viewer:
             return JSONResponse({"error": str(error)}, 404 if "there is no" in str(error) else 400)
         except Exception as error:  # a page must get an answer, and the terminal the whole story
             log.exception("unexpected")
-            return JSONResponse({"error": f"the viewer failed: {type(error).__name__}: {error}"}, 500)
+            return JSONResponse(
+                {"error": f"the viewer failed: {type(error).__name__}: {error}"}, 500
+            )
         if isinstance(made, bytes):
             return Response(made, media_type="application/octet-stream")
         return Response(json.dumps(plain(made), allow_nan=False), media_type="application/json")
 
-    # -- sessions ------------------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     async def stage(self, socket: WebSocket) -> None:
         await socket.accept()
         if self.sessions >= MOST_SESSIONS:
-            await self._end(socket, f"{MOST_SESSIONS} games are being watched already: close another page")
+            await self._end(
+                socket, f"{MOST_SESSIONS} games are being watched already: close another page"
+            )
             return
         self.sessions += 1
         try:
@@ -222,25 +243,36 @@ def listen(port: int) -> socket.socket:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise LudusError(
-            f"port {port} cannot be used ({reason}): is another viewer open there? Choose one with --port, or 0"
+            f"port {port} cannot be used ({reason}): is another viewer open there? Choose one with "
+            "--port, or 0"
         ) from None
     return listener
 
 
 def _is_about_us(record: logging.LogRecord) -> bool:
-    """Not what a client did wrong ("Invalid HTTP request received."): anybody could fill the terminal with it. Nor an answer that
-    was still being made when the viewer ended."""
-    cancelled = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
-    return not cancelled and not record.getMessage().startswith(("Invalid", "Unsupported", "Cancel "))
+    """Not what a client did wrong ("Invalid HTTP request received."): anybody could fill the
+    terminal with it. Nor an answer that was still being made when the viewer ended."""
+    cancelled = record.exc_info is not None and isinstance(
+        record.exc_info[1], asyncio.CancelledError
+    )
+    return not cancelled and not record.getMessage().startswith(
+        ("Invalid", "Unsupported", "Cancel ")
+    )
 
 
-def serve(viewer: Viewer, listener: socket.socket, started: Callable[[str], None] | None = None) -> None:
+def serve(
+    viewer: Viewer, listener: socket.socket, started: Callable[[str], None] | None = None
+) -> None:
     """Until interrupted."""
     import uvicorn
 
     port = listener.getsockname()[1]
     config = uvicorn.Config(
-        viewer.app(port), log_level="warning", ws_max_size=MOST_MESSAGE, server_header=False, timeout_graceful_shutdown=1
+        viewer.app(port),
+        log_level="warning",
+        ws_max_size=MOST_MESSAGE,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
     logging.getLogger("uvicorn.error").addFilter(_is_about_us)
     if started is not None:
@@ -256,6 +288,8 @@ def link(**parts: Any) -> str:
     path = "/".join(quote(str(p), safe="") for p in parts.pop("path", ()))
     query: list[tuple[str, str]] = []
     for name, value in parts.items():
-        values: Mapping[str, Any] | Sequence[Any] = value if isinstance(value, list | tuple) else [value]
+        values: Mapping[str, Any] | Sequence[Any] = (
+            value if isinstance(value, list | tuple) else [value]
+        )
         query += [(name, str(v)) for v in values if v is not None]
     return f"#/{page}" + (f"/{path}" if path else "") + (f"?{urlencode(query)}" if query else "")

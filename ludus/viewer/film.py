@@ -1,4 +1,5 @@
-"""What happened in one env, step by step, as arrays: made by re-simulation or by playing, read by the page."""
+"""What happened in one env, step by step, as arrays: made by re-simulation or by playing, read by
+the page."""
 
 from __future__ import annotations
 
@@ -12,7 +13,18 @@ from ludus.sim import Batch
 from ludus.viewer.pack import pack
 from ludus.viewer.shows import Show
 
-COMMON = ("step", "alive", "reward", "terms", "term_totals", "episode_return", "outcome", "continuous", "binary", "choices")
+COMMON = (
+    "step",
+    "alive",
+    "reward",
+    "terms",
+    "term_totals",
+    "episode_return",
+    "outcome",
+    "continuous",
+    "binary",
+    "choices",
+)
 MOST_BYTES = 256 * 2**20  # of a film in memory: far more than an episode needs
 
 
@@ -42,7 +54,11 @@ def about(show: Show, batch: Batch) -> dict[str, Any]:
         "earns": [[bool(x) for x in row] for row in layout.applies()],
         "term_kinds": [batch.game.rewards[t].kind for t in layout.terms],
         "goals": layout.goals,
-        "actions": {"continuous": layout.continuous, "binary": layout.binary, "choices": layout.choices},
+        "actions": {
+            "continuous": layout.continuous,
+            "binary": layout.binary,
+            "choices": layout.choices,
+        },
         "step_seconds": show.step_seconds,
         "seen": list(show.seen),
         "controls": [list(c) for c in show.controls],
@@ -75,16 +91,21 @@ class Camera:
 class Film:
     """All frames of an episode. Frame 0 is the start, frame t what step t led to."""
 
-    def __init__(self, camera: Camera, header: Mapping[str, Any], keep_seen: Sequence[int] = ()) -> None:
+    def __init__(
+        self, camera: Camera, header: Mapping[str, Any], keep_seen: Sequence[int] = ()
+    ) -> None:
         self.camera, self.header = camera, {**about(camera.show, camera.batch), **header}
         self.static = camera.static()
         self.frames: list[dict[str, np.ndarray]] = []
-        self.changes: dict[str, tuple[list[int], list[np.ndarray]]] = {n: ([], []) for n in camera.show.rare}
+        self.changes: dict[str, tuple[list[int], list[np.ndarray]]] = {
+            n: ([], []) for n in camera.show.rare
+        }
         self.seen: dict[int, list[dict[str, np.ndarray]]] = {agent: [] for agent in keep_seen}
         self.bytes = 0
 
     def shoot(self, think: Callable[[], Mapping[str, np.ndarray]]) -> None:
-        """One frame. `think` is called after it is taken: policies write their next actions where the last ones are."""
+        """One frame. `think` is called after it is taken: policies write their next actions where
+        the last ones are."""
         frame = self.camera.frame()
         seen = {agent: self.camera.seen(agent) for agent in self.seen}
         frame |= think()
@@ -116,7 +137,10 @@ class Film:
 
     def seen_message(self, agent: int) -> bytes:
         kept = self.seen[agent]
-        return pack({"agent": agent}, {f"seen/{n}": np.stack([k[n] for k in kept]) for n in kept[0]} if kept else {})
+        return pack(
+            {"agent": agent},
+            {f"seen/{n}": np.stack([k[n] for k in kept]) for n in kept[0]} if kept else {},
+        )
 
 
 def plain(value: Any) -> Any:

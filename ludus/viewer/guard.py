@@ -1,7 +1,8 @@
 """Who may talk to the viewer: this machine's browser, on a page of the viewer itself.
 
-A page of another site can send requests to 127.0.0.1 but not choose its Host and Origin: both are checked for every request
-and every WebSocket. Only GET is answered. The content security policy keeps anything a run holds from becoming a script.
+A page of another site can send requests to 127.0.0.1 but not choose its Host and Origin: both are
+checked for every request and every WebSocket. Only GET is answered. The content security policy
+keeps anything a run holds from becoming a script.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Guard:
         elif fault:
             await self._refuse(send, *fault)
         else:
-            await self.app(scope, receive, self._hardened(send) if scope["type"] == "http" else send)
+            await self.app(
+                scope, receive, self._hardened(send) if scope["type"] == "http" else send
+            )
 
     def _fault(self, scope: dict[str, Any]) -> tuple[int, str] | None:
         headers = [(k.decode("latin1").lower(), v.decode("latin1")) for k, v in scope["headers"]]
@@ -38,7 +41,9 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return 403, "this is a viewer for localhost only"
         allowed = {f"http://{host}" for host in self.hosts}
-        if any(origin not in allowed for origin in origins) or (scope["type"] == "websocket" and not origins):
+        if any(origin not in allowed for origin in origins) or (
+            scope["type"] == "websocket" and not origins
+        ):
             return 403, "only the viewer's own pages may ask"
         if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
             return 405, "the viewer only answers GET"
@@ -48,7 +53,10 @@ class Guard:
 
     async def _refuse(self, send: Any, status: int, text: str) -> None:
         body = text.encode() + b"\n"
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+        ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

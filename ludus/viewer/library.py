@@ -1,5 +1,5 @@
-"""The run folders the viewer shows: found under one root or named one by one. Pages name runs and files; they are looked up
-among what was found, so no name becomes a path."""
+"""The run folders the viewer shows: found under one root or named one by one. Pages name runs and
+files; they are looked up among what was found, so no name becomes a path."""
 
 from __future__ import annotations
 
@@ -32,12 +32,20 @@ class Library:
         """Name → folder, the newest first. A link that leads out of the root is not followed."""
         found = list(self.named)
         if self.root and self.root.is_dir():
-            inside = [p.parent for pattern in ("*/config.json", "*/*/config.json") for p in self.root.glob(pattern)]
+            inside = [
+                p.parent
+                for pattern in ("*/config.json", "*/*/config.json")
+                for p in self.root.glob(pattern)
+            ]
             found += [p for p in inside if inside_of(p, self.root)]
         found.sort(key=lambda p: -_changed(p))
         out: dict[str, Path] = {}
         for path in found:
-            known = self.root and path.resolve().is_relative_to(self.root) and path.resolve() != self.root
+            known = (
+                self.root
+                and path.resolve().is_relative_to(self.root)
+                and path.resolve() != self.root
+            )
             name = str(path.resolve().relative_to(self.root)) if known and self.root else path.name
             out.setdefault(name, path)
         return out
@@ -56,7 +64,10 @@ class Library:
     def replay(self, name: str, file: str) -> Path:
         path = self.replays(self.run(name)).get(file)
         if path is None:
-            raise LudusError(f"there is no replay '{file[:80]}' in {name[:80]}: it may have made way for newer ones")
+            raise LudusError(
+                f"there is no replay '{file[:80]}' in {name[:80]}: it may have made way for newer "
+                "ones"
+            )
         return path
 
     def pictures(self, run: Run) -> dict[str, Path]:
@@ -70,7 +81,7 @@ class Library:
             raise LudusError(f"there is no picture '{file[:80]}' in {name[:80]}")
         return regular(path).read_bytes()
 
-    # -- what a page shows ---------------------------------------------------------------------------------------------
+    # -- what a page shows -------------------------------------------------------------------------
 
     def listing(self) -> list[dict[str, Any]]:
         return [self.summary(name, path) for name, path in self.runs().items()]
@@ -97,7 +108,15 @@ class Library:
                 "replays": len(self.replays(run)),
                 "curve": curve,
             }
-        except (LudusError, OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+        except (
+            LudusError,
+            OSError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ArithmeticError,
+        ) as error:
             return {"name": name, "error": str(error)}
 
     def whole(self, name: str) -> dict[str, Any]:
@@ -116,9 +135,14 @@ class Library:
             "headline": newest(lines, _headline_name(values)),
             "metrics": columns(lines),
             **self.findings(run),
-            "config": {n: [v, _mapping(config.get("origins")).get(n, "default")] for n, v in values.items()},
+            "config": {
+                n: [v, _mapping(config.get("origins")).get(n, "default")] for n, v in values.items()
+            },
             "versions": config.get("versions"),
-            "effective": {k: game.get(k) for k in ("game", "preset", "sizes", "params", "rewards", "fingerprint")},
+            "effective": {
+                k: game.get(k)
+                for k in ("game", "preset", "sizes", "params", "rewards", "fingerprint")
+            },
             "replay_list": [replay_name(file) for file in self.replays(run)],
             "league": league(run, game),
             "pictures": list(self.pictures(run)),
@@ -130,7 +154,11 @@ class Library:
         with self._lock:
             known = self._metrics.get(str(path))
         if known is None or known[0] != size:
-            lines = [line for line in read_lines(path) if isinstance(line, dict) and _number(line.get("progress/agent_steps"))]
+            lines = [
+                line
+                for line in read_lines(path)
+                if isinstance(line, dict) and _number(line.get("progress/agent_steps"))
+            ]
             known = (size, lines)
             with self._lock:
                 self._metrics[str(path)] = known
@@ -149,8 +177,20 @@ class Library:
         if known is None or known[0] != size:
             try:
                 found = as_json(examine(read_log(str(run.path))))
-            except (LudusError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-                found = {"verdict": "unknown", "findings": [], "doctor": f"the doctor could not read this run: {error}"}
+            except (
+                LudusError,
+                OSError,
+                ValueError,
+                LookupError,
+                TypeError,
+                AttributeError,
+                ArithmeticError,
+            ) as error:
+                found = {
+                    "verdict": "unknown",
+                    "findings": [],
+                    "doctor": f"the doctor could not read this run: {error}",
+                }
             known = (size, json.loads(json.dumps(found, default=str)))
             with self._lock:
                 self._findings[str(path)] = known
@@ -166,7 +206,8 @@ def inside_of(path: Path, root: Path) -> bool:
 
 
 def columns(lines: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Name → values in the order of the lines, at most POINTS of them; evaluations are never thinned out."""
+    """Name → values in the order of the lines, at most POINTS of them; evaluations are never
+    thinned out."""
     kept = thinned(lines)
     names = sorted({n for line in kept for n, v in line.items() if _number(v)})
     return {n: [line.get(n) if _number(line.get(n)) else None for line in kept] for n in names}
@@ -175,7 +216,11 @@ def columns(lines: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 def thinned(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     every = max(1, math.ceil(len(lines) / POINTS))
     last = len(lines) - 1
-    return [line for i, line in enumerate(lines) if i % every == 0 or i == last or any(n.startswith("eval/") for n in line)]
+    return [
+        line
+        for i, line in enumerate(lines)
+        if i % every == 0 or i == last or any(n.startswith("eval/") for n in line)
+    ]
 
 
 def headline(lines: Sequence[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +231,10 @@ def headline(lines: Sequence[dict[str, Any]], config: Mapping[str, Any]) -> dict
         name = next(iter(names), "")
     values = [line[name] for line in lines if _number(line.get(name))]
     every = max(1, math.ceil(len(values) / 80))
-    return {"metric": name, "values": values[::every] + (values[-1:] if (len(values) - 1) % every else [])}
+    return {
+        "metric": name,
+        "values": values[::every] + (values[-1:] if (len(values) - 1) % every else []),
+    }
 
 
 def _headline_name(config: Mapping[str, Any]) -> str | None:
@@ -198,7 +246,13 @@ def replay_name(file: str) -> dict[str, str]:
     """What a file's name tells: STEP-AGAINST-ROLE-LABEL."""
     parts = file.removesuffix(".safetensors").split("-")
     if len(parts) == 4 and parts[0].isdecimal():
-        return {"file": file, "step": str(int(parts[0])), "against": parts[1], "role": parts[2], "label": parts[3]}
+        return {
+            "file": file,
+            "step": str(int(parts[0])),
+            "against": parts[1],
+            "role": parts[2],
+            "label": parts[3],
+        }
     return {"file": file, "step": "", "against": "", "role": "", "label": file}
 
 
@@ -215,7 +269,11 @@ def league(run: Run, game: dict[str, Any]) -> dict[str, Any]:
         rates = win_rates(lines, roles)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return {"error": f"matches.jsonl cannot be read: {error}"}
-    return {"ratings": ratings, "win_rates": rates, "payoff": run.read_json("payoff.json") if payoff.exists() else None}
+    return {
+        "ratings": ratings,
+        "win_rates": rates,
+        "payoff": run.read_json("payoff.json") if payoff.exists() else None,
+    }
 
 
 def _changed(path: Path) -> float:

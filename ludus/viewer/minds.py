@@ -1,4 +1,5 @@
-"""What a policy thinks while it plays: its value estimate, the chances of its actions, where its attention goes."""
+"""What a policy thinks while it plays: its value estimate, the chances of its actions, where its
+attention goes."""
 
 from __future__ import annotations
 
@@ -31,12 +32,15 @@ class Mind(Player):
 
 
 class Minds:
-    """The minds of all roles in one env, and their thoughts as arrays [agents, …]. Agents without a policy have NaN."""
+    """The minds of all roles in one env, and their thoughts as arrays [agents, …]. Agents without a
+    policy have NaN."""
 
     def __init__(self, policies: Mapping[str, Any], batch: Any, greedy: bool = False) -> None:
         self.batch = batch
         self.minds = {
-            s.role: Mind(policies[s.role], batch, s.agents, greedy=greedy) for s in batch.layout.seats if s.role in policies
+            s.role: Mind(policies[s.role], batch, s.agents, greedy=greedy)
+            for s in batch.layout.seats
+            if s.role in policies
         }
         self.who = np.zeros(batch.layout.num_agents, bool)
         for mind in self.minds.values():
@@ -47,7 +51,8 @@ class Minds:
             mind.act()
 
     def thoughts(self, shown: np.ndarray) -> dict[str, np.ndarray]:
-        """`value` [agents], `chances` [agents, entries]: a mean per number, then a chance per key and per option.
+        """`value` [agents], `chances` [agents, entries]: a mean per number, then a chance per key
+        and per option.
 
         `attention` [agents, steps of the history] where a policy has a strategy encoder.
         """
@@ -58,7 +63,9 @@ class Minds:
             if mind.attention is not None:
                 thought["attention"] = mind.attention
             for name, values in thought.items():
-                whole = out.setdefault(name, np.full((count, *values.shape[1:]), np.nan, np.float32))
+                whole = out.setdefault(
+                    name, np.full((count, *values.shape[1:]), np.nan, np.float32)
+                )
                 whole[mind.agents] = values
         for values in out.values():
             values[~shown] = np.nan

@@ -1,7 +1,8 @@
 """Named arrays in one message, as a browser reads them without copying.
 
-A message is: the length of the header (uint32, little endian), the header (JSON, padded with spaces), then the arrays one
-after the other. The header holds whatever was given, and under "arrays" each one's type, shape and place after the header.
+A message is: the length of the header (uint32, little endian), the header (JSON, padded with
+spaces), then the arrays one after the other. The header holds whatever was given, and under
+"arrays" each one's type, shape and place after the header.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import Any
 import numpy as np
 
 ALIGNED = 8  # typed arrays of a browser must start at a multiple of their size
-TYPES = {"float32": "f32", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "u8"}
+TYPES = {
+    "float32": "f32",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+    "bool": "u8",
+}
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -1,4 +1,5 @@
-"""A recording of a foreign env as a film: nothing is played again and nothing of the env is imported."""
+"""A recording of a foreign env as a film: nothing is played again and nothing of the env is
+imported."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ludus.viewer.shows import RECORDED
 
 
 class RecordedFilm:
-    """Has the fields of `ludus.viewer.film.Film` that a page needs. Frame 0 is the start, frame t what step t led to."""
+    """Has the fields of `ludus.viewer.film.Film` that a page needs. Frame 0 is the start, frame t
+    what step t led to."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -26,13 +28,21 @@ class RecordedFilm:
     def message(self) -> bytes:
         tensors = self.recording.tensors
         steps = {name: at_frames(tensors[name]) for name in (*ACTIONS, "reward")}
-        steps |= {name: tensors[name] for name in ("alive", "observation", "value", "chances") if name in tensors}
+        steps |= {
+            name: tensors[name]
+            for name in ("alive", "observation", "value", "chances")
+            if name in tensors
+        }
         steps["step"] = np.arange(len(self), dtype=np.int32)
         steps["terms"] = steps["reward"][..., None]
         steps["episode_return"] = np.cumsum(steps["reward"], 0, dtype=np.float32)
         steps["term_totals"] = steps["episode_return"][..., None]
         arrays = {f"step/{name}": values for name, values in steps.items()}
-        arrays |= {f"static/{n}": tensors[n] for n in ("pictures", "picture_end", "picture_step") if "pictures" in tensors}
+        arrays |= {
+            f"static/{n}": tensors[n]
+            for n in ("pictures", "picture_end", "picture_step")
+            if "pictures" in tensors
+        }
         return pack({**plain(self.header), "frames": len(self)}, arrays)
 
     def seen_message(self, agent: int) -> bytes:
@@ -52,7 +62,11 @@ def header_of(recording: Recording) -> dict[str, Any]:
         "view": RECORDED,
         "game": h["source"],
         "summary": f"an env of another library, as it was recorded. {h['note']}".strip(),
-        "agents": [{"role": role["name"], "team": 0, "number": i} for role, _ in recording.seats() for i in range(role["count"])],
+        "agents": [
+            {"role": role["name"], "team": 0, "number": i}
+            for role, _ in recording.seats()
+            for i in range(role["count"])
+        ],
         "sizes": {},
         "params": {},
         "weights": {"reward": 1.0},
@@ -60,7 +74,9 @@ def header_of(recording: Recording) -> dict[str, Any]:
         "earns": [[True]] * recording.agents,
         "term_kinds": ["goal"],
         "goals": [],
-        "actions": max((role["actions"] for role in h["roles"]), key=lambda a: sum(map(len, a.values()))),
+        "actions": max(
+            (role["actions"] for role in h["roles"]), key=lambda a: sum(map(len, a.values()))
+        ),
         "actions_by_role": {role["name"]: role["actions"] for role in h["roles"]},
         "observation_by_role": {role["name"]: role["observation"] for role in h["roles"]},
         "step_seconds": h["seconds_per_step"],

@@ -1,8 +1,9 @@
-"""Replays played again. Nothing in a file is trusted: its settings must pass the game's own limits, its tensors must have the
-shapes of the game, and its keyframes are never loaded into the simulator (compiled rules do not check their indices).
+"""Replays played again. Nothing in a file is trusted: its settings must pass the game's own limits,
+its tensors must have the shapes of the game, and its keyframes are never loaded into the simulator
+(compiled rules do not check their indices).
 
-An env's start follows from its seed, number and episode, so the episode is simulated from there with the recorded actions.
-The recorded rewards tell whether that is what happened.
+An env's start follows from its seed, number and episode, so the episode is simulated from there
+with the recorded actions. The recorded rewards tell whether that is what happened.
 """
 
 from __future__ import annotations
@@ -27,14 +28,23 @@ ACTIONS = ("continuous", "binary", "choices")
 class Script:
     """A replay file that was checked against its game: who acted how, from which start."""
 
-    def __init__(self, replay: Replay, shows: Shows, make: Callable[[Show, Mapping[str, float]], Batch] | None = None) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        shows: Shows,
+        make: Callable[[Show, Mapping[str, float]], Batch] | None = None,
+    ) -> None:
         """`make` gives the batch it is played in: one that nobody else uses, or a new one."""
         self.where = replay.path.name
         header = replay.header
         self.source = self._text(header, "source", str(header.get("game")))
         self.show = shows.find(self.source)
         self.about = {name: header.get(name) for name in ("step", "against", "role", "label")}
-        self.step = header["step"] if isinstance(header.get("step"), int) and 0 <= header["step"] < 2**53 else None
+        self.step = (
+            header["step"]
+            if isinstance(header.get("step"), int) and 0 <= header["step"] < 2**53
+            else None
+        )
         self.overrides = self._overrides(header)
         self.fingerprint = header.get("fingerprint")
         self.batch = self._batch(make or make_batch)
@@ -63,27 +73,43 @@ class Script:
 
         settings = self.show.game.resolve(self.overrides)
         layout = Layout(self.show.game, settings)
-        need = sum(int(np.prod(layout.shape(n, 1), dtype=float)) * np.dtype(f.dtype).itemsize for n, f in layout.arrays.items())
+        need = sum(
+            int(np.prod(layout.shape(n, 1), dtype=float)) * np.dtype(f.dtype).itemsize
+            for n, f in layout.arrays.items()
+        )
         if need > MOST_STATE:
-            raise self._fault(f"its sizes need {need / 2**20:,.0f} MB, more than the {MOST_STATE // 2**20} MB a replay may")
+            raise self._fault(
+                f"its sizes need {need / 2**20:,.0f} MB, more than the {MOST_STATE // 2**20} MB a "
+                "replay may"
+            )
         return make(self.show, self.overrides)
 
     def _check_tensors(self, replay: Replay) -> None:
         tensors, layout = replay.tensors, self.batch.layout
         self.steps = len(replay)
         if not 1 <= self.steps <= MOST_STEPS:
-            raise self._fault(f"it has {self.steps} steps, between 1 and {MOST_STEPS:,} are possible")
+            raise self._fault(
+                f"it has {self.steps} steps, between 1 and {MOST_STEPS:,} are possible"
+            )
         recorded = replay.header.get("layout")
-        if not isinstance(recorded, dict) or recorded.get("action") != plain(layout.describe()["action"]):
+        if not isinstance(recorded, dict) or recorded.get("action") != plain(
+            layout.describe()["action"]
+        ):
             raise LudusError(
-                f"{self.where} was recorded with other actions than {self.show.game.name} has now: it cannot be shown"
+                f"{self.where} was recorded with other actions than {self.show.game.name} has now: "
+                "it cannot be shown"
             )
         for name in ("continuous", "binary", "choices", "reward"):
             wanted = (self.steps, *layout.shape(name, 1)[1:])
             if tensors[name].shape != wanted:
-                raise self._fault(f"'{name}' has the shape {tensors[name].shape} instead of {wanted}")
+                raise self._fault(
+                    f"'{name}' has the shape {tensors[name].shape} instead of {wanted}"
+                )
             if tensors[name].dtype.name != layout.arrays[name].dtype:
-                raise self._fault(f"'{name}' holds {tensors[name].dtype.name} instead of {layout.arrays[name].dtype}")
+                raise self._fault(
+                    f"'{name}' holds {tensors[name].dtype.name} instead of "
+                    f"{layout.arrays[name].dtype}"
+                )
         self.actions = {name: tensors[name] for name in ACTIONS}
         if not np.isfinite(self.actions["continuous"]).all():
             raise self._fault("an action is not a finite number")
@@ -109,7 +135,13 @@ class Script:
         """[agents]: 0 a policy, above a bot; what is neither counts as a policy."""
         agents = self.batch.layout.num_agents
         found = tensors.get("keyframe/controller")
-        if found is None or found.dtype.kind not in "iu" or found.ndim != 2 or found.shape[1] != agents or not len(found):
+        if (
+            found is None
+            or found.dtype.kind not in "iu"
+            or found.ndim != 2
+            or found.shape[1] != agents
+            or not len(found)
+        ):
             raise self._fault("its first keyframe does not say who played")
         out = np.array(found[0], np.int32)
         for seats in self.batch.layout.seats:
@@ -117,7 +149,7 @@ class Script:
             out[seats.agents] = np.where(np.isin(out[seats.agents], known), out[seats.agents], 0)
         return out
 
-    # -- playing -------------------------------------------------------------------------------------------------------
+    # -- playing -----------------------------------------------------------------------------------
 
     def begin(self) -> Batch:
         """The batch at the start of the episode, before its first step."""
@@ -131,12 +163,17 @@ class Script:
         self.batch.step()
 
     def film(self, policies: Mapping[str, Any] | None = None, note: str = "") -> Film:
-        """Every frame, with what the policies would have thought, and the step from which rewards differ, if they do."""
+        """Every frame, with what the policies would have thought, and the step from which rewards
+        differ, if they do."""
         batch = self.begin()
         minds = Minds(policies, batch) if policies else None
         played = players(batch, self.controllers)
         header = {"kind": "replay", "replay": self.about, "players": played, "thinks": note}
-        film = Film(Camera(self.show, batch), header, range(batch.layout.num_agents) if self.show.seen else ())
+        film = Film(
+            Camera(self.show, batch),
+            header,
+            range(batch.layout.num_agents) if self.show.seen else (),
+        )
         differs: int | None = None
 
         def think() -> dict[str, np.ndarray]:
@@ -149,7 +186,9 @@ class Script:
         for step in range(self.steps):
             self.do(step)
             film.shoot(think)
-            if differs is None and not np.array_equal(batch["reward"][0], self.reward[step], equal_nan=True):
+            if differs is None and not np.array_equal(
+                batch["reward"][0], self.reward[step], equal_nan=True
+            ):
                 differs = step + 1
             if film.bytes > MOST_BYTES:
                 raise LudusError(f"{self.where} is too long to show: {self.steps:,} steps")
@@ -163,7 +202,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30
 
 
-def make_batch(show: Show, overrides: Mapping[str, float], preset: str | None = None, seed: int = 0) -> Batch:
+def make_batch(
+    show: Show, overrides: Mapping[str, float], preset: str | None = None, seed: int = 0
+) -> Batch:
     return Batch(show.game, 1, overrides=overrides, preset=preset, seed=seed)
 
 
@@ -180,11 +221,16 @@ def start_episode(batch: Batch, seed: int, env_id: int, episode: int) -> None:
 
 def players(batch: Batch, controllers: np.ndarray, human: int | None = None) -> list[str]:
     """Who plays each agent, in words."""
-    names = {s.role: {number: name for name, number in batch.controllers[s.role].items()} for s in batch.layout.seats}
+    names = {
+        s.role: {number: name for name, number in batch.controllers[s.role].items()}
+        for s in batch.layout.seats
+    }
     out = []
     for seats in batch.layout.seats:
         for agent in range(seats.start, seats.stop):
             number = int(controllers[agent])
             bot = names[seats.role].get(number)
-            out.append("you" if agent == human else f"bot:{bot}" if number > 0 and bot else "policy")
+            out.append(
+                "you" if agent == human else f"bot:{bot}" if number > 0 and bot else "policy"
+            )
     return out

@@ -31,9 +31,14 @@ class Session:
     """
 
     def __init__(
-        self, show: Show, batch: Batch, *, policies: Mapping[str, Any] | None = None, header: Mapping[str, Any] | None = None,
+        self,
+        show: Show,
+        batch: Batch,
+        *,
+        policies: Mapping[str, Any] | None = None,
+        header: Mapping[str, Any] | None = None,
         renew: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.show, self.batch, self.renew = show, batch, renew
         self.camera = Camera(show, batch)
         self.header = dict(header or {})
@@ -51,7 +56,7 @@ class Session:
     def seat_policies(self, policies: Mapping[str, Any] | None) -> None:
         self.minds = Minds(policies, self.batch) if policies else None
 
-    # -- what the page says --------------------------------------------------------------------------------------------
+    # -- what the page says ------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
         try:
@@ -63,7 +68,11 @@ class Session:
         agents = self.batch.layout.num_agents
         for name, value in message.items():
             match name:
-                case "keys" if isinstance(value, list) and len(value) <= MOST_KEYS and all(isinstance(k, str) for k in value):
+                case "keys" if (
+                    isinstance(value, list)
+                    and len(value) <= MOST_KEYS
+                    and all(isinstance(k, str) for k in value)
+                ):
                     self.keys = set(value)
                     self.tapped |= self.keys
                 case "take" if value is None or _index(value, agents):
@@ -89,19 +98,22 @@ class Session:
         if agent is not None:
             if self.show.act is None:
                 self.human = None
-                raise Fault(f"{self.show.game.name} cannot be played by hand: its view.py has no act()")
+                raise Fault(
+                    f"{self.show.game.name} cannot be played by hand: its view.py has no act()"
+                )
             self._before = int(controller[agent])
             controller[agent] = following[agent] = 0
             self.watched = agent
 
-    # -- playing -------------------------------------------------------------------------------------------------------
+    # -- playing -----------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
         return self.show.step_seconds / self.speed
 
     def step(self) -> bytes:
-        """One step and its message. An episode's first message carries what stays the same in it."""
+        """One step and its message. An episode's first message carries what stays the same in
+        it."""
         if self.fresh:
             self.fresh = False
             return self.message(opening=True)
@@ -142,11 +154,21 @@ class Session:
         frame = self.camera.frame()
         arrays = {f"seen/{n}": v for n, v in self.camera.seen(self.watched).items()}
         arrays |= {f"step/{n}": v for n, v in {**frame, **self._think()}.items()}
-        header: dict[str, Any] = {"kind": "step", "count": self.count, "over": bool(self.batch["finished"][0])}
+        header: dict[str, Any] = {
+            "kind": "step",
+            "count": self.count,
+            "over": bool(self.batch["finished"][0]),
+        }
         if opening:
             self.rare = {}
             who = players(self.batch, self.batch["controller"][0], self.human)
-            header = {**about(self.show, self.batch), **self.header, **header, "kind": "episode", "players": who}
+            header = {
+                **about(self.show, self.batch),
+                **self.header,
+                **header,
+                "kind": "episode",
+                "players": who,
+            }
             arrays |= self.camera.static()
         for name, value in self.camera.rare().items():
             if name not in self.rare or not np.array_equal(self.rare[name], value):
@@ -159,43 +181,71 @@ def _index(value: Any, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 
-def seat_bots(batch: Batch, cast: Sequence[str], policies: Collection[str], favourites: Sequence[str] = ()) -> None:
-    """Hands agents to bots: 'bot:NAME' wherever a role has it, 'ROLE=bot:NAME', 'team0=bot:NAME'; 'policy' where one is there.
+def seat_bots(
+    batch: Batch, cast: Sequence[str], policies: Collection[str], favourites: Sequence[str] = ()
+) -> None:
+    """Hands agents to bots: 'bot:NAME' wherever a role has it, 'ROLE=bot:NAME', 'team0=bot:NAME';
+    'policy' where one is there.
 
-    `policies` are the roles that have one. A role that nobody names is played by its policy, or by a bot of the game's own.
+    `policies` are the roles that have one. A role that nobody names is played by its policy, or by
+    a bot of the game's own.
     """
     chosen: dict[tuple[str, int], str] = {}
     for entry in cast:
         where, _, name = entry.rpartition("=")
         if not name.startswith("bot:") and name != "policy":
-            raise LudusError(f"'{entry[:80]}' is nobody: use bot:NAME, ROLE=bot:NAME, team0=bot:NAME or a run")
+            raise LudusError(
+                f"'{entry[:80]}' is nobody: use bot:NAME, ROLE=bot:NAME, team0=bot:NAME or a run"
+            )
         bot = name.removeprefix("bot:")
         places = [
-            (s.role, t) for s in batch.layout.seats for t in range(s.teams) if where in ("", s.role, f"team{t}", f"{s.role}{t}")
+            (s.role, t)
+            for s in batch.layout.seats
+            for t in range(s.teams)
+            if where in ("", s.role, f"team{t}", f"{s.role}{t}")
         ]
-        able = [(role, t) for role, t in places if bot == "policy" or bot in batch.controllers[role]]
+        able = [
+            (role, t) for role, t in places if bot == "policy" or bot in batch.controllers[role]
+        ]
         if not able:
             roles = {s.role for s in batch.layout.seats}
-            known = sorted({f"bot:{n}" for s in batch.layout.seats for n in batch.controllers[s.role]})
+            known = sorted(
+                {f"bot:{n}" for s in batch.layout.seats for n in batch.controllers[s.role]}
+            )
             if not places:
-                raise LudusError(f"'{where[:80]}' is no role or team of {batch.game.name}: {nearest(where[:80], roles)}")
-            raise LudusError(f"{batch.game.name} has no '{name[:80]}' there: {nearest(name[:80], known)}")
+                raise LudusError(
+                    f"'{where[:80]}' is no role or team of {batch.game.name}: "
+                    f"{nearest(where[:80], roles)}"
+                )
+            raise LudusError(
+                f"{batch.game.name} has no '{name[:80]}' there: {nearest(name[:80], known)}"
+            )
         chosen |= dict.fromkeys(able, bot)
     for seats in batch.layout.seats:
-        own = [n for n in batch.controllers[seats.role] if n not in ("still", "random")] or ["random"]
+        own = [n for n in batch.controllers[seats.role] if n not in ("still", "random")] or [
+            "random"
+        ]
         liked = [name for name in favourites if name in own] or own[:1]
         for team in range(seats.teams):
-            name = chosen.get((seats.role, team), "policy" if seats.role in policies else liked[team % len(liked)])
+            name = chosen.get(
+                (seats.role, team), "policy" if seats.role in policies else liked[team % len(liked)]
+            )
             if name == "policy" and seats.role not in policies:
-                raise LudusError(f"{seats.role} has no policy here: name a run, or a bot such as bot:{own[0]}")
+                raise LudusError(
+                    f"{seats.role} has no policy here: name a run, or a bot such as bot:{own[0]}"
+                )
             batch.set_controller(seats.role, name, team=team)
     batch.reset()
 
 
-def take_over(script: Script, at: int, policies: Mapping[str, Any] | None, header: Mapping[str, Any]) -> Session:
+def take_over(
+    script: Script, at: int, policies: Mapping[str, Any] | None, header: Mapping[str, Any]
+) -> Session:
     """A session that goes on from a moment of a replay: the same others, bots as recorded."""
     if not 0 <= at < script.steps:
-        raise LudusError(f"{script.where} has {script.steps} steps: there is no step {at} to take over at")
+        raise LudusError(
+            f"{script.where} has {script.steps} steps: there is no step {at} to take over at"
+        )
     batch = script.begin()
     session = Session(script.show, batch, policies=policies, header=header)
     for step in range(at):
@@ -206,9 +256,15 @@ def take_over(script: Script, at: int, policies: Mapping[str, Any] | None, heade
     batch.arrays["controller_next"][0] = script.controllers
     if policies is None:  # nobody there to go on for the policies: the game's own bots do
         for seats in batch.layout.seats:
-            own = [number for name, number in batch.controllers[seats.role].items() if name not in ("still", "random")]
+            own = [
+                number
+                for name, number in batch.controllers[seats.role].items()
+                if name not in ("still", "random")
+            ]
             mine = script.controllers[seats.agents]
-            mine = np.where(mine == 0, own[0] if own else batch.controllers[seats.role]["random"], mine)
+            mine = np.where(
+                mine == 0, own[0] if own else batch.controllers[seats.role]["random"], mine
+            )
             batch.arrays["controller"][0, seats.agents] = mine
             batch.arrays["controller_next"][0, seats.agents] = mine
     session.count = at

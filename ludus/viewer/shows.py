@@ -1,4 +1,5 @@
-"""What the viewer knows of a game: `view.py` and `view.js` in the game's folder, and which games it may load at all.
+"""What the viewer knows of a game: `view.py` and `view.js` in the game's folder, and which games it
+may load at all.
 
 `view.py` is plain data and small functions:
 
@@ -8,7 +9,8 @@
 - STATIC: the same, sent once per episode
 - SEEN: name → function(batch, agent): what one agent sees, sent for the agent that is picked
 - BOTS: names of bots worth watching, one per team, where nobody says who plays
-- CONTROLS: (keys, what they do) for the help; `act(keys, batch, agent)`: the action for these keys; PAD: gamepad buttons as keys
+- CONTROLS: (keys, what they do) for the help; `act(keys, batch, agent)`: the action for these keys;
+  PAD: gamepad buttons as keys
 
 Functions return arrays of env 0.
 """
@@ -34,7 +36,8 @@ OWN_VIEWS = (PLAIN, RECORDED)
 
 
 class Show:
-    """A game's view. Games without a `view.py` show their agents as dots, if they have a `position`."""
+    """A game's view. Games without a `view.py` show their agents as dots, if they have a
+    `position`."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -52,7 +55,9 @@ class Show:
         self.bots: Sequence[str] = getattr(module, "BOTS", ())
         self.controls: Sequence[tuple[str, str]] = getattr(module, "CONTROLS", ())
         self.pad: Sequence[str] = getattr(module, "PAD", ())
-        self.act: Callable[[set[str], Batch, int], Mapping[str, Any]] | None = getattr(module, "act", None)
+        self.act: Callable[[set[str], Batch, int], Mapping[str, Any]] | None = getattr(
+            module, "act", None
+        )
 
 
 def package_of(source: str) -> str:
@@ -83,10 +88,14 @@ def plain_fields(game: Game) -> dict[str, Any]:
 
 
 class Shows:
-    """The games that may be loaded: ours, and those the user named. What a run or replay says is never imported."""
+    """The games that may be loaded: ours, and those the user named. What a run or replay says is
+    never imported."""
 
     def __init__(self, own: Sequence[str] = ()) -> None:
-        self.allowed = {*REGISTRY, *(name.rpartition(":")[0] if name.count(":") > 1 else name for name in own)}
+        self.allowed = {
+            *REGISTRY,
+            *(name.rpartition(":")[0] if name.count(":") > 1 else name for name in own),
+        }
         self._known: dict[str, Show] = {}
 
     def find(self, source: str) -> Show:
@@ -94,7 +103,10 @@ class Shows:
         own = ":".join(source.split(":")[:2])
         if head not in self.allowed and own not in self.allowed:
             if ":" in source and head not in REGISTRY:
-                raise LudusError(f"the game '{source[:80]}' is not one of Ludus: allow it with `ludus view --games {own[:80]}`")
+                raise LudusError(
+                    f"the game '{source[:80]}' is not one of Ludus: allow it with `ludus view "
+                    f"--games {own[:80]}`"
+                )
             raise LudusError(f"unknown game '{source[:80]}': {nearest(head[:80], REGISTRY)}")
         if source not in self._known:
             self._known[source] = Show(source)

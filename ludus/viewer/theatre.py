@@ -31,9 +31,11 @@ class Theatre:
         self.library, self.shows = library, shows
         self._films: OrderedDict[tuple[str, str, float], Film | RecordedFilm] = OrderedDict()
         self._batches: OrderedDict[str, Batch] = OrderedDict()
-        self._lock = threading.Lock()  # one simulation is made at a time: compiling twice at once costs twice
+        self._lock = (
+            threading.Lock()
+        )  # one simulation is made at a time: compiling twice at once costs twice
 
-    # -- replays -------------------------------------------------------------------------------------------------------
+    # -- replays -----------------------------------------------------------------------------------
 
     def film(self, run: str, file: str) -> Film | RecordedFilm:
         path = self.library.replay(run, file)
@@ -55,7 +57,8 @@ class Theatre:
         return script.film(policies, note)
 
     def _batch(self, show: Show, overrides: Mapping[str, float]) -> Batch:
-        """Replays of the same game and settings share one batch: making it takes longer than playing them."""
+        """Replays of the same game and settings share one batch: making it takes longer than
+        playing them."""
         key = json.dumps([show.source, overrides], sort_keys=True)
         if key not in self._batches:
             self._batches[key] = make_batch(show, overrides)
@@ -64,7 +67,8 @@ class Theatre:
         return self._batches[key]
 
     def policies_near(self, run: Run, script: Script) -> tuple[dict[str, Any] | None, str]:
-        """The policies of the checkpoint nearest to when a replay was recorded; a run without any has none."""
+        """The policies of the checkpoint nearest to when a replay was recorded; a run without any
+        has none."""
         from ludus.training import checkpoint
 
         steps = checkpoint.steps(run)
@@ -89,16 +93,19 @@ class Theatre:
         check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")
         return policies
 
-    # -- sessions ------------------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     def from_replay(self, run: str, file: str, at: int) -> Session:
         with self._lock:
             script = Script(Replay(self.library.replay(run, file)), self.shows)
             policies, note = self.policies_near(self.library.run(run), script)
-            return take_over(script, at, policies, {"title": f"{run}: on from step {at}", "thinks": note})
+            return take_over(
+                script, at, policies, {"title": f"{run}: on from step {at}", "thinks": note}
+            )
 
     def from_run(self, name: str, cast: Sequence[str] = ()) -> Session:
-        """The newest policies of a run, in its own game; newer ones take their place between episodes."""
+        """The newest policies of a run, in its own game; newer ones take their place between
+        episodes."""
         from ludus.training import checkpoint
         from ludus.training.sources import is_foreign
         from ludus.training.sources import make_batch as batch_of
@@ -107,7 +114,8 @@ class Theatre:
         config = replace(run.settings(), device="cpu")
         if is_foreign(config.game):
             raise LudusError(
-                f"{name} plays {config.game}, an env of another library: what evaluations recorded is on the run's page"
+                f"{name} plays {config.game}, an env of another library: what evaluations recorded "
+                "is on the run's page"
             )
         show = self.shows.find(config.game)
         newest = checkpoint.find(run, None)
@@ -127,7 +135,9 @@ class Theatre:
         header = {"title": name, "thinks": f"the policy of step {newest:,}"}
         return Session(show, batch, policies=policies, header=header, renew=renew)
 
-    def from_game(self, source: str, cast: Sequence[str], overrides: Mapping[str, float], seed: int = 0) -> Session:
+    def from_game(
+        self, source: str, cast: Sequence[str], overrides: Mapping[str, float], seed: int = 0
+    ) -> Session:
         """Bots, before any training; policies where the cast names a run (ROLE=run:NAME)."""
         show = self.shows.find(source)
         bots = [entry for entry in cast if not _run_of(entry)]
@@ -138,8 +148,14 @@ class Theatre:
             for entry, name in guests.items():
                 policies |= self._guests(entry, name, batch)
             seat_bots(batch, bots, policies, show.bots)
-        thinks = f"policies of {', '.join(guests.values())}" if guests else "bots keep their thoughts to themselves"
-        return Session(show, batch, policies=policies or None, header={"title": source, "thinks": thinks})
+        thinks = (
+            f"policies of {', '.join(guests.values())}"
+            if guests
+            else "bots keep their thoughts to themselves"
+        )
+        return Session(
+            show, batch, policies=policies or None, header={"title": source, "thinks": thinks}
+        )
 
     def _guests(self, entry: str, name: str, batch: Any) -> dict[str, Any]:
         from ludus.training import checkpoint
@@ -148,18 +164,25 @@ class Theatre:
         policies = self._load(run, checkpoint.find(run, None), batch.layout.describe())
         role = entry.rpartition("=")[0]
         if role and role not in policies:
-            raise LudusError(f"{name} has no policy for '{role[:80]}': it has {', '.join(policies)}")
+            raise LudusError(
+                f"{name} has no policy for '{role[:80]}': it has {', '.join(policies)}"
+            )
         return {role: policies[role]} if role else policies
 
     def open(self, wanted: Mapping[str, Any]) -> Callable[[], Session]:
         """A session as an address names it: run and replay with a step, a run, or a game."""
         if wanted.get("replay"):
-            return lambda: self.from_replay(str(wanted.get("run")), str(wanted["replay"]), _whole(wanted.get("at") or "0", "at"))
+            return lambda: self.from_replay(
+                str(wanted.get("run")), str(wanted["replay"]), _whole(wanted.get("at") or "0", "at")
+            )
         if wanted.get("run"):
             return lambda: self.from_run(str(wanted["run"]), wanted["agents"])
         if wanted.get("game"):
             return lambda: self.from_game(
-                str(wanted["game"]), wanted["agents"], wanted["values"], _whole(wanted.get("seed") or "0", "seed")
+                str(wanted["game"]),
+                wanted["agents"],
+                wanted["values"],
+                _whole(wanted.get("seed") or "0", "seed"),
             )
         raise LudusError("nothing to show: name a game, a run, or a run and a replay")
 

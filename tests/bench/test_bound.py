@@ -13,5 +13,8 @@ def test_the_bound_learns_from_as_many_rows_as_the_trainer_did():
     trainer = measure(resolve(config), 0.1)["trainer"]
     found = bound(trainer, 0.1)
     learned = trainer.algorithm.learned_steps()
-    everyone = sum(role.rows for role in trainer.algorithm.roles.values()) * trainer.algorithm.rollout_steps
+    everyone = (
+        sum(role.rows for role in trainer.algorithm.roles.values())
+        * trainer.algorithm.rollout_steps
+    )
     assert found.agent_steps == learned < everyone

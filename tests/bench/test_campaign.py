@@ -14,7 +14,10 @@ from benchmarks.campaign.experiments import Evaluation, Experiment
     ("values", "expected"),
     [
         ([5.0], 5.0),
-        ([9.0, 1.0, 2.0], (0.25 * 1 + 2 + 0.25 * 9) / 1.5),  # three quarters of the lowest and of the highest are outside
+        (
+            [9.0, 1.0, 2.0],
+            (0.25 * 1 + 2 + 0.25 * 9) / 1.5,
+        ),  # three quarters of the lowest and of the highest are outside
         ([0.0, 2.0, 4.0, 100.0], 3.0),
         ([100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -50.0], 3.5),
     ],
@@ -23,7 +26,9 @@ def test_the_interquartile_mean_by_hand(values, expected):
     assert interquartile_mean(values) == pytest.approx(expected)
 
 
-def test_a_run_whose_evaluation_was_cut_off_is_evaluated_and_not_trained_again(tmp_path, monkeypatch):
+def test_a_run_whose_evaluation_was_cut_off_is_evaluated_and_not_trained_again(
+    tmp_path, monkeypatch
+):
     asked = []
 
     def ludus(*arguments, cores=None):
@@ -38,7 +43,11 @@ def test_a_run_whose_evaluation_was_cut_off_is_evaluated_and_not_trained_again(t
     monkeypatch.setattr(campaign, "ludus", ludus)
     monkeypatch.setattr(campaign, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(campaign, "RESULTS", tmp_path / "results")
-    experiment = Experiment(recipe="pursuit", evaluations=(Evaluation(name="won", metric="win", against="bot:flee"),), claim="")
+    experiment = Experiment(
+        recipe="pursuit",
+        evaluations=(Evaluation(name="won", metric="win", against="bot:flee"),),
+        claim="",
+    )
     with pytest.raises(RuntimeError, match="cut off"):
         campaign.run_one("x", experiment, 0)
     campaign.run_one("x", experiment, 0)
@@ -47,7 +56,9 @@ def test_a_run_whose_evaluation_was_cut_off_is_evaluated_and_not_trained_again(t
     assert json.loads((tmp_path / "results" / "x" / "0.json").read_text())["agent_steps"] == 10
 
 
-def test_an_experiment_begins_with_the_run_of_the_one_before_it_trained_first_where_it_is_missing(tmp_path, monkeypatch):
+def test_an_experiment_begins_with_the_run_of_the_one_before_it_trained_first_where_it_is_missing(
+    tmp_path, monkeypatch
+):
     asked = []
 
     def ludus(*arguments, cores=None):
@@ -58,7 +69,10 @@ def test_an_experiment_begins_with_the_run_of_the_one_before_it_trained_first_wh
     monkeypatch.setattr(campaign, "ludus", ludus)
     monkeypatch.setattr(campaign, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(campaign, "RESULTS", tmp_path / "results")
-    experiments = {"small": Experiment(recipe="mechs_2v2"), "large": Experiment(recipe="mechs", after="small")}
+    experiments = {
+        "small": Experiment(recipe="mechs_2v2"),
+        "large": Experiment(recipe="mechs", after="small"),
+    }
     monkeypatch.setattr(campaign, "EXPERIMENTS", experiments)
     for seed in (0, 1, 1):
         campaign.run_one("large", experiments["large"], seed)

@@ -37,12 +37,25 @@ def test_games(capsys):
 def test_games_check(capsys):
     status, out, _ = call(capsys, "games", "tests.sim.games:COUNTER", "--check")
     assert status == 0 and out.count("ok ") >= 10
-    assert f"{'ok     ' if has_gpu() else 'skipped'} cuda" in out  # what was not looked at is not called good
+    assert (
+        f"{'ok     ' if has_gpu() else 'skipped'} cuda" in out
+    )  # what was not looked at is not called good
 
 
 def test_bench_env_json(capsys):
     status, out, _ = call(
-        capsys, "bench", "env", "--game", "pursuit", "--envs", "64", "--threads", "1", "--seconds", "0.1", "--json"
+        capsys,
+        "bench",
+        "env",
+        "--game",
+        "pursuit",
+        "--envs",
+        "64",
+        "--threads",
+        "1",
+        "--seconds",
+        "0.1",
+        "--json",
     )
     result = json.loads(out)
     assert status == 0 and result["agent_steps_per_s"] > 0 and result["num_agents"] == 4

@@ -24,16 +24,27 @@ REWRITE = {
 
 
 def test_the_silent_rewrite_is_listed_in_full_and_nothing_else(capsys):
-    status, out, _ = call(capsys, "games", "diff", "arena:easy_shaped", "arena:default_after_rewrite", "--json")
+    status, out, _ = call(
+        capsys, "games", "diff", "arena:easy_shaped", "arena:default_after_rewrite", "--json"
+    )
     found = {d["key"]: (d["a"], d["b"], d["text"]) for d in json.loads(out)["differences"]}
     assert status == 0 and found == REWRITE
     text = call(capsys, "games", "diff", "arena:easy_shaped", "arena:default_after_rewrite")[1]
-    assert text.splitlines()[4] == "altar needs 3 batteries instead of 1  (altar_batteries)" and len(text.splitlines()) == 10
+    assert (
+        text.splitlines()[4] == "altar needs 3 batteries instead of 1  (altar_batteries)"
+        and len(text.splitlines()) == 10
+    )
 
 
 def test_the_same_game_and_another_game(capsys):
-    assert call(capsys, "games", "diff", "arena", "arena:easy_shaped")[1] == "arena and arena:easy_shaped are the same game\n"
-    assert "the game is pursuit instead of arena" in call(capsys, "games", "diff", "arena", "pursuit")[1]
+    assert (
+        call(capsys, "games", "diff", "arena", "arena:easy_shaped")[1]
+        == "arena and arena:easy_shaped are the same game\n"
+    )
+    assert (
+        "the game is pursuit instead of arena"
+        in call(capsys, "games", "diff", "arena", "pursuit")[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,12 +61,17 @@ def test_words(a, b, text):
 
 
 def test_a_run_is_compared_by_what_its_simulator_held(tmp_path):
-    """Float32 rounding is no difference; a value overwritten in the simulator is one, whatever the config said."""
+    """Float32 rounding is no difference; a value overwritten in the simulator is one, whatever the
+    config said."""
     game = load_game("pursuit")[0]
     batch = Batch(game, 2, jit=False)
     run = tmp_path / "run"
     run.mkdir()
-    about = {**batch.received(), "layout": batch.layout.describe(), "fingerprint": batch.fingerprint()}
+    about = {
+        **batch.received(),
+        "layout": batch.layout.describe(),
+        "fingerprint": batch.fingerprint(),
+    }
     (run / "game.json").write_text(json.dumps(about))
     assert compare(effective("pursuit"), effective(str(run))) == []
 
@@ -73,8 +89,14 @@ def test_a_run_is_compared_by_what_its_simulator_held(tmp_path):
 
 
 def test_runs_whose_rules_or_layouts_differ():
-    a = {"game": "x", "sizes": {}, "params": {}, "rewards": {}, "fingerprint": "1",
-         "layout": {"observation": ["p", "q"], "action": {}, "roles": {}}}  # fmt: skip
+    a = {
+        "game": "x",
+        "sizes": {},
+        "params": {},
+        "rewards": {},
+        "fingerprint": "1",
+        "layout": {"observation": ["p", "q"], "action": {}, "roles": {}},
+    }
     assert [d["key"] for d in compare(a, {**a, "fingerprint": "2"})] == ["rules"]
     swapped = {**a, "fingerprint": "2", "layout": {**a["layout"], "observation": ["q", "p"]}}
     assert [d["key"] for d in compare(a, swapped)] == ["observation"]

@@ -1,4 +1,5 @@
-"""Every command that a message, a finding or an example quotes can be typed: it exists, and so do its options."""
+"""Every command that a message, a finding or an example quotes can be typed: it exists, and so do
+its options."""
 
 import ast
 import importlib
@@ -16,7 +17,14 @@ from ludus.recipes import load_recipe
 
 HERE = Path(ludus.__file__).parent
 QUOTED = re.compile(r"`ludus ([^`\n]+)`")
-WRITTEN = {"RECIPE": "pursuit", "GAME": "pursuit", "NAME": "pursuit", "N": "1", "VALUE": "pursuit", "remote:PORT": "pursuit"}
+WRITTEN = {
+    "RECIPE": "pursuit",
+    "GAME": "pursuit",
+    "NAME": "pursuit",
+    "N": "1",
+    "VALUE": "pursuit",
+    "remote:PORT": "pursuit",
+}
 
 
 class Understood(Exception):
@@ -26,13 +34,26 @@ class Understood(Exception):
 def texts(path: Path) -> list[str]:
     """Every string of a module, docstrings too; what a formatted one puts in is written VALUE."""
     if path.suffix == ".js":
-        return [text for text in re.findall(r'"([^"\n]+)"|$', path.read_text()) if text.startswith("ludus ") or "`" in text]
+        return [
+            text
+            for text in re.findall(r'"([^"\n]+)"|$', path.read_text())
+            if text.startswith("ludus ") or "`" in text
+        ]
     found, within = [], set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
             within |= {id(part) for part in node.values}
-            found.append("".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in node.values))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
+            found.append(
+                "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "VALUE"
+                    for part in node.values
+                )
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in within
+        ):
             found.append(node.value)
     return found
 
@@ -41,7 +62,10 @@ def quoted() -> list[str]:
     found = set()
     for path in sorted([*HERE.rglob("*.py"), *HERE.glob("*/static/*.js")]):
         for text in texts(path):
-            for line in [*QUOTED.findall(text), *(text.split("  ·  ") if text.startswith("ludus ") else ())]:
+            for line in [
+                *QUOTED.findall(text),
+                *(text.split("  ·  ") if text.startswith("ludus ") else ()),
+            ]:
                 found.add(line.strip().removeprefix("ludus "))
     return sorted(line for line in found if line not in (*COMMANDS, "VALUE"))
 

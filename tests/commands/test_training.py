@@ -11,9 +11,25 @@ from ludus.training.run import Run
 from tests.commands.test_cli import call
 
 TINY = [
-    "--envs", "8", "--train.threads", "1", "--train.total-agent-steps", "2000", "--learn.rollout", "16", "--learn.minibatches", "1",
-    "--policy.hidden", "8", "--eval.episodes", "2", "--eval.against", "self", "--game.max-steps", "20",
-]  # fmt: skip
+    "--envs",
+    "8",
+    "--train.threads",
+    "1",
+    "--train.total-agent-steps",
+    "2000",
+    "--learn.rollout",
+    "16",
+    "--learn.minibatches",
+    "1",
+    "--policy.hidden",
+    "8",
+    "--eval.episodes",
+    "2",
+    "--eval.against",
+    "self",
+    "--game.max-steps",
+    "20",
+]
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +61,24 @@ def run(folder):
 
 def test_the_end_of_a_run_says_one_headline(run, folder, capsys):
     said = (folder / "said").read_text().splitlines()
-    assert re.fullmatch(r"finished: [\d,]+ agent-steps in \d+:\d\d \([\d,]+ per second\)", said[0]), said
-    assert re.fullmatch(r"catch_rate: \d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\], 2 episodes", said[1]), said
-    assert said[2].startswith("best checkpoint: ") and said[2].endswith(f"{run}@best") and said[3].startswith("doctor: ")
-    assert [line.split()[0] for line in said[-5:]] == ["report", "look", "measure", "go", "all"] and len(said) <= 16
+    assert re.fullmatch(
+        r"finished: [\d,]+ agent-steps in \d+:\d\d \([\d,]+ per second\)", said[0]
+    ), said
+    assert re.fullmatch(r"catch_rate: \d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\], 2 episodes", said[1]), (
+        said
+    )
+    assert (
+        said[2].startswith("best checkpoint: ")
+        and said[2].endswith(f"{run}@best")
+        and said[3].startswith("doctor: ")
+    )
+    assert [line.split()[0] for line in said[-5:]] == [
+        "report",
+        "look",
+        "measure",
+        "go",
+        "all",
+    ] and len(said) <= 16
     assert not any("survival" in line for line in said)
     from ludus.commands.summary import report
 
@@ -65,14 +95,17 @@ def test_the_end_of_a_run_says_one_headline(run, folder, capsys):
 def test_train_wrote_what_was_asked(run):
     data = json.loads((run / "config.json").read_text())
     assert (
-        data["values"]["learn.roles.runner.entropy"] == 0.02 and data["origins"]["learn.roles.runner.entropy"] == "command line"
+        data["values"]["learn.roles.runner.entropy"] == 0.02
+        and data["origins"]["learn.roles.runner.entropy"] == "command line"
     )
     assert data["values"]["game.reward.catch"] == 4 and data["origins"]["learn.gamma"] == "default"
     assert json.loads((run / "game.json").read_text())["rewards"]["catch"] == 4.0
 
 
 def test_eval_json(capsys, run):
-    status, out, _ = call(capsys, "eval", str(run), "--against", "bot:flee", "--episodes", "8", "--json")
+    status, out, _ = call(
+        capsys, "eval", str(run), "--against", "bot:flee", "--episodes", "8", "--json"
+    )
     result = json.loads(out)
     assert status == 0 and result["episodes"] == 8 and result["against"] == "bot:flee"
     assert set(result["metrics"]["catch_rate"]) == {"mean", "low", "high"}
@@ -102,7 +135,10 @@ def test_resume_and_fork(capsys, run, folder):
         "4000",
         "--json",
     )
-    assert status == 0 and json.loads((folder / "forked/config.json").read_text())["values"]["learn.gamma"] == 0.9
+    assert (
+        status == 0
+        and json.loads((folder / "forked/config.json").read_text())["values"]["learn.gamma"] == 0.9
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +147,10 @@ def test_resume_and_fork(capsys, run, folder):
         (["train"], "needs a recipe"),
         (["train", "pursiut"], "did you mean 'pursuit'"),
         (["train", "pursuit:hard"], "no preset 'hard'"),
-        (["train", "tests.sim.games:PURSUIT"], "Config: write one that returns Config(game='tests.sim.games:PURSUIT')"),
+        (
+            ["train", "tests.sim.games:PURSUIT"],
+            "Config: write one that returns Config(game='tests.sim.games:PURSUIT')",
+        ),
         (["train", "gym:Nothing-v0"], "cannot be made"),
         (["train", "pursuit", "--learn.minibatches", "7"], "4096 rows does not divide into 7"),
         (["train", "pursuit", "--learn.gama", "0.9"], "--learn.gamma"),
@@ -123,7 +162,18 @@ def test_resume_and_fork(capsys, run, folder):
         (["fork"], "needs a run"),
         (["completion", "fish"], "bash and zsh"),
         (
-            ["bench", "train", "--recipe", "pursuit", "--against", "rllib", "--seconds", "0.1", "--train.threads", "1"],
+            [
+                "bench",
+                "train",
+                "--recipe",
+                "pursuit",
+                "--against",
+                "rllib",
+                "--seconds",
+                "0.1",
+                "--train.threads",
+                "1",
+            ],
             "there is sb3",
         ),
     ],
@@ -151,7 +201,10 @@ def test_switches_take_true_or_false(capsys, tmp_path):
     ]
     status, out, _ = call(capsys, *arguments)
     assert status == 0 and json.loads(out)["agent_steps"] >= 2000
-    assert json.loads((tmp_path / "r/config.json").read_text())["values"]["policy.separate_value"] is False
+    assert (
+        json.loads((tmp_path / "r/config.json").read_text())["values"]["policy.separate_value"]
+        is False
+    )
 
 
 def test_recipes(capsys):
@@ -178,29 +231,50 @@ def test_bench_train_json(capsys):
     ]
     status, out, _ = call(capsys, *arguments)
     result = json.loads(out)
-    assert status == 0 and result["bound"]["share"] > 0 and abs(sum(result["phases"].values()) - 1) < 1e-6
-    assert set(result) >= {"recipe", "device", "dtype", "agent_steps_per_s", "phases", "bound", "peers", "ratio"}
+    assert (
+        status == 0
+        and result["bound"]["share"] > 0
+        and abs(sum(result["phases"].values()) - 1) < 1e-6
+    )
+    assert set(result) >= {
+        "recipe",
+        "device",
+        "dtype",
+        "agent_steps_per_s",
+        "phases",
+        "bound",
+        "peers",
+        "ratio",
+    }
 
 
 def test_completion_is_valid_bash(capsys):
     _, out, _ = call(capsys, "completion", "bash")
     assert subprocess.run(["bash", "-n"], input=out, text=True).returncode == 0
     script = out + '\nCOMP_WORDS=(ludus train pu); COMP_CWORD=2; _ludus; echo "${COMPREPLY[@]}"'
-    assert subprocess.run(["bash"], input=script, capture_output=True, text=True).stdout.strip() == "pursuit"
+    assert (
+        subprocess.run(["bash"], input=script, capture_output=True, text=True).stdout.strip()
+        == "pursuit"
+    )
 
 
 def test_help_loads_no_torch():
     code = (
-        "import sys\nfrom ludus.cli import main\ntry:\n    main(['train', 'pursuit', '--help'])\nexcept SystemExit:\n    pass\n"
+        "import sys\nfrom ludus.cli import main\ntry:\n    main(['train', 'pursuit', "
+        "'--help'])\nexcept SystemExit:\n    pass\n"
         "print('torch' in sys.modules, 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "False False" and "--learn.roles.runner.entropy" in done.stdout
+    assert (
+        done.stdout.splitlines()[-1] == "False False"
+        and "--learn.roles.runner.entropy" in done.stdout
+    )
 
 
 def test_own_recipe_by_import_path(tmp_path, capsys, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from ludus.recipes.pursuit import pursuit\n\ndef quick():\n    config = pursuit()\n    config.train.total_agent_steps = 20_000\n"
+        "from ludus.recipes.pursuit import pursuit\n\ndef quick():\n    config = pursuit()\n    "
+        "config.train.total_agent_steps = 20_000\n"
         "    config.train.threads = 1\n    config.eval.episodes = 2\n    return config\n"
     )
     monkeypatch.chdir(tmp_path)

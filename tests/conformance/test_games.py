@@ -9,7 +9,12 @@ from ludus.games import REGISTRY, load_game
 from ludus.sim import Batch, conformance
 from tests.conftest import cuda_compiler, has_gpu
 
-DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUDA GPU")])]
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=[pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUDA GPU")]
+    ),
+]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -21,14 +26,19 @@ def test_conformance(name, device, check):
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_any_sequence_of_actions(name):
-    """Hypothesis looks for actions, extremes included, that break a bound, with every index checked."""
+    """Hypothesis looks for actions, extremes included, that break a bound, with every index
+    checked."""
     game = load_game(name)[0]
     batch = Batch(game, 4, seed=3, checked=True)
     start = batch.state()
     layout = batch.layout
     steps = st.lists(
         st.tuples(
-            st.lists(st.floats(-1, 1, width=32), min_size=len(layout.continuous), max_size=len(layout.continuous)),
+            st.lists(
+                st.floats(-1, 1, width=32),
+                min_size=len(layout.continuous),
+                max_size=len(layout.continuous),
+            ),
             st.lists(st.integers(0, 1), min_size=len(layout.binary), max_size=len(layout.binary)),
             st.tuples(*(st.integers(0, len(o) - 1) for o in layout.choices.values())),
             st.integers(1, 12),
@@ -54,7 +64,10 @@ def test_any_sequence_of_actions(name):
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-@pytest.mark.skipif(not cuda_compiler(), reason="the CUDA compiler (pip install 'ludus[cuda-compiler]') is not installed")
+@pytest.mark.skipif(
+    not cuda_compiler(),
+    reason="the CUDA compiler (pip install 'ludus[cuda-compiler]') is not installed",
+)
 def test_cuda_kernels_compile_without_a_gpu(name):
     from ludus.sim.compile import compile_ptx
 

@@ -1,4 +1,5 @@
-"""Tasks on CUDA: every score reaches its own task, parameters change in reset rows only, a resumed run goes on exactly."""
+"""Tasks on CUDA: every score reaches its own task, parameters change in reset rows only, a resumed
+run goes on exactly."""
 
 import json
 
@@ -34,7 +35,9 @@ def test_every_score_reaches_its_own_task_in_reset_rows_only():
     pool = tasks.pool
     played = [place for place, count in enumerate(pool.count) if count]
     assert pool.evicted > 10 and len(played) > 20
-    assert np.allclose([pool.fast[p] for p in played], [pool.tasks[p][0] for p in played], atol=1e-4)
+    assert np.allclose(
+        [pool.fast[p] for p in played], [pool.tasks[p][0] for p in played], atol=1e-4
+    )
 
 
 def test_a_resumed_run_goes_on_exactly(tmp_path):
@@ -45,9 +48,13 @@ def test_a_resumed_run_goes_on_exactly(tmp_path):
     end = checkpoint.folder(run, steps[-1])
 
     def ending():
-        return load_file(end / "policy.safetensors"), json.loads((end / "manifest.json").read_text())["tasks"]
+        return load_file(end / "policy.safetensors"), json.loads(
+            (end / "manifest.json").read_text()
+        )["tasks"]
 
     policy, tasks = ending()
     ludus.resume(f"{run.path}@{steps[len(steps) // 2]}", quiet=True)
     again, tasks_again = ending()
-    assert tasks == tasks_again and all(torch.equal(tensor, again[name]) for name, tensor in policy.items())
+    assert tasks == tasks_again and all(
+        torch.equal(tensor, again[name]) for name, tensor in policy.items()
+    )

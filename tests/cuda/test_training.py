@@ -1,11 +1,20 @@
-"""Training on CUDA: graphs change nothing, the same seed gives the same weights, resume is exact."""
+"""Training on CUDA: graphs change nothing, the same seed gives the same weights, resume is
+exact."""
 
 import pytest
 import torch
 
 import ludus
 from ludus import LudusError, api
-from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig, resolve
+from ludus.config import (
+    CheckpointConfig,
+    Config,
+    EvalConfig,
+    PolicyConfig,
+    PPOConfig,
+    TrainConfig,
+    resolve,
+)
 from ludus.learn.ppo import PPO
 from ludus.training import checkpoint
 from ludus.training.sources import make_batch
@@ -16,12 +25,16 @@ pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUD
 
 def config(memory="none", **changes):
     base = Config(
-        game="pursuit", game_values={"max_steps": 30}, envs=64, device="cuda",
+        game="pursuit",
+        game_values={"max_steps": 30},
+        envs=64,
+        device="cuda",
         policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
         learn=PPOConfig(rollout=16, bptt=8 if memory == "lstm" else 1, epochs=2, minibatches=2),
-        train=TrainConfig(total_agent_steps=40_000, threads=1), eval=EvalConfig(episodes=8, against=("self",), greedy=False),
+        train=TrainConfig(total_agent_steps=40_000, threads=1),
+        eval=EvalConfig(episodes=8, against=("self",), greedy=False),
         checkpoint=CheckpointConfig(every_agent_steps=10_000, every_seconds=None),
-    )  # fmt: skip
+    )
     for name, value in changes.items():
         setattr(base, name, value)
     return base
@@ -41,9 +54,14 @@ def test_the_same_seed_gives_the_same_weights_and_resume_is_exact(tmp_path, memo
     a = ludus.train(config(memory), run=tmp_path / "a", quiet=True)
     b = ludus.train(config(memory), run=tmp_path / "b", quiet=True)
     assert all(torch.equal(x, weights(b)[n]) for n, x in weights(a).items())
-    half = ludus.train(config(memory, train=TrainConfig(total_agent_steps=20_000, threads=1)), run=tmp_path / "half", quiet=True)
+    half = ludus.train(
+        config(memory, train=TrainConfig(total_agent_steps=20_000, threads=1)),
+        run=tmp_path / "half",
+        quiet=True,
+    )
     del half
-    # a schedule depends on the budget, so the interrupted run must have had the whole one: stop it early instead
+    # a schedule depends on the budget, so the interrupted run must have had the whole one: stop it
+    # early instead
     middle = checkpoint.steps(a)[len(checkpoint.steps(a)) // 2]
     before = weights(a)
     api.resume(f"{a.path}@{middle}", quiet=True)
@@ -52,7 +70,8 @@ def test_the_same_seed_gives_the_same_weights_and_resume_is_exact(tmp_path, memo
 
 @pytest.mark.parametrize("memory", ["none", "lstm"])
 def test_compiled_kernels_compute_the_same(memory):
-    """One iteration in float32 from the same numbers: fused kernels may round otherwise, nothing more."""
+    """One iteration in float32 from the same numbers: fused kernels may round otherwise, nothing
+    more."""
     from contextlib import nullcontext
 
     after = []
@@ -98,7 +117,12 @@ def test_hide_and_seek_as_shipped_trains(tmp_path):
 
     for dtype in ("bfloat16", "float32"):
         c = load_recipe("hide_and_seek")
-        c.device, c.envs, c.train, c.eval.episodes = "cuda", 64, TrainConfig(total_agent_steps=30_000, dtype=dtype), 4
+        c.device, c.envs, c.train, c.eval.episodes = (
+            "cuda",
+            64,
+            TrainConfig(total_agent_steps=30_000, dtype=dtype),
+            4,
+        )
         run = ludus.train(c, run=tmp_path / dtype, quiet=True)
         assert run.metrics()[-1]["progress/agent_steps"] >= 30_000
 

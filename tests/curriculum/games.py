@@ -15,7 +15,19 @@ def decide(env, agents, step, max_steps, heroes_win, terminated, outcome):
 
 
 @phase(lanes="agents", writes=("observation", "term_win", "goal_victory"))
-def look(env, agent, agents, step, max_steps, terminated, outcome, resetting, observation, term_win, goal_victory):
+def look(
+    env,
+    agent,
+    agents,
+    step,
+    max_steps,
+    terminated,
+    outcome,
+    resetting,
+    observation,
+    term_win,
+    goal_victory,
+):
     observation[env, agent, 0] = float32(step[env]) / float32(max_steps[env])
     observation[env, agent, 1] = 1.0 if agent == agents - 1 else 0.0
     if not resetting[env] and terminated[env]:

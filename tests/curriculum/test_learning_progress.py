@@ -1,4 +1,5 @@
-"""The pool of tasks, with answers worked by hand: progress, weights, eviction, and what an episode costs."""
+"""The pool of tasks, with answers worked by hand: progress, weights, eviction, and what an episode
+costs."""
 
 import math
 import random
@@ -24,7 +25,7 @@ def sigmoid(z):
     return 1 / (1 + math.exp(-z))
 
 
-# -- buckets -----------------------------------------------------------------------------------------------------------
+# -- buckets ---------------------------------------------------------------------------------------
 
 
 def test_values_and_bounds():
@@ -36,46 +37,73 @@ def test_values_and_bounds():
     )
     assert (listed.values, listed.count, real.count, whole.count) == ((1, 3, 5), 3, math.inf, 4)
     drawn = Counter(whole.draw(source) for _ in range(4000))
-    assert sorted(drawn) == [-1, 0, 1, 2] and all(abs(n - 1000) < 4 * math.sqrt(750) for n in drawn.values())
+    assert sorted(drawn) == [-1, 0, 1, 2] and all(
+        abs(n - 1000) < 4 * math.sqrt(750) for n in drawn.values()
+    )
     numbers = [real.draw(source) for _ in range(1000)]
     assert 0.1 <= min(numbers) < 0.11 and 0.49 < max(numbers) <= 0.5
     assert {listed.draw(source) for _ in range(50)} == {1, 3, 5}
     assert listed.shares(np.array([1, 1, 5, 3])) == {"1": 0.5, "3": 0.25, "5": 0.25}
-    assert real.shares(np.array([0.1, 0.15, 0.5, 0.31])) == {"0.1-0.2": 0.5, "0.2-0.3": 0.0, "0.3-0.4": 0.25, "0.4-0.5": 0.25}
+    assert real.shares(np.array([0.1, 0.15, 0.5, 0.31])) == {
+        "0.1-0.2": 0.5,
+        "0.2-0.3": 0.0,
+        "0.3-0.4": 0.25,
+        "0.4-0.5": 0.25,
+    }
 
 
 @pytest.mark.parametrize(
     ("vary", "base", "words"),
     [
-        ({"altar_bateries": "1, 3"}, {}, "no parameter 'altar_bateries': did you mean 'altar_batteries'"),
+        (
+            {"altar_bateries": "1, 3"},
+            {},
+            "no parameter 'altar_bateries': did you mean 'altar_batteries'",
+        ),
         ({"reward.battery": "0, 1"}, {}, "did you mean 'reward.batteries'"),
-        ({"altar_batteries": "3"}, {}, "has 1 value, which leaves nothing to choose: give at least 2"),
+        (
+            {"altar_batteries": "3"},
+            {},
+            "has 1 value, which leaves nothing to choose: give at least 2",
+        ),
         ({"altar_batteries": "3, 3"}, {}, "has 1 value"),
         ({"altar_batteries": "3 to 3"}, {}, "has 1 value"),
         ({"altar_batteries": "5 to 1"}, {}, "bounds reversed, 5 is above 1: write '1 to 5'"),
         ({"altar_batteries": "1 to 99"}, {}, "altar_batteries=99 is outside 1 to 50"),
         ({"altar_batteries": "1, 2.5"}, {}, "must be a whole number"),
         ({"altar_batteries": "few"}, {}, "neither values nor bounds: write '1, 3, 5'"),
-        ({"walls": "0 to 600", "blocks": "0, 20"}, {}, "allows the task walls=600, blocks=0, but a room of 25x25 has 625 cells but 6 agents.*need 626"),
+        (
+            {"walls": "0 to 600", "blocks": "0, 20"},
+            {},
+            "allows the task walls=600, blocks=0, but a room of 25x25 has 625 cells but 6 "
+            "agents.*need 626",
+        ),
         ({"population": "6, 12"}, {}, "population is a size"),
-        ({"walls": "0, 10"}, {"population": 0}, "population=0 cannot work: population must be at least 1"),
+        (
+            {"walls": "0, 10"},
+            {"population": 0},
+            "population=0 cannot work: population must be at least 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_tasks_that_cannot_be_played_are_refused_with_both_numbers(vary, base, words):
     with pytest.raises(LudusError, match=words):
         make_buckets(vary, load_game("arena")[0], base, None)
 
 
-# -- the pool ----------------------------------------------------------------------------------------------------------
+# -- the pool --------------------------------------------------------------------------------------
 
 
 def test_progress_of_two_scores_by_hand():
-    """Both averages start at the first score, 2. The second, 12: fast 3, slow 2.2. Progress 0.8 + a tenth of 3 - 1."""
+    """Both averages start at the first score, 2. The second, 12: fast 3, slow 2.2. Progress 0.8 + a
+    tenth of 3 - 1."""
     pool = make(baseline=1.0)
     pool.complete(0, 2.0)
     assert pool.progress[0] == pytest.approx(0.1)
     pool.complete(0, 12.0)
-    assert (pool.fast[0], pool.slow[0]) == pytest.approx((3.0, 2.2)) and pool.progress[0] == pytest.approx(1.0)
+    assert (pool.fast[0], pool.slow[0]) == pytest.approx((3.0, 2.2)) and pool.progress[
+        0
+    ] == pytest.approx(1.0)
     pool.complete(1, -50.0)  # a score far below the baseline is not clamped, and pays no bonus
     pool.complete(1, -30.0)
     assert pool.progress[1] == pytest.approx((-50 + 2.0) - (-50 + 0.4))
@@ -88,7 +116,9 @@ def test_several_episodes_at_once_count_as_one_after_the_other():
         one.complete(2, score)
     other.complete(2, 1.0)
     other.complete(2, 5.0, 3)
-    assert other.fast[2] == pytest.approx(one.fast[2]) and other.progress[2] == pytest.approx(one.progress[2])
+    assert other.fast[2] == pytest.approx(one.fast[2]) and other.progress[2] == pytest.approx(
+        one.progress[2]
+    )
     assert other.count == one.count and sorted(other.new) == sorted(one.new) == [0, 1, 3]
 
 
@@ -121,7 +151,8 @@ def test_the_uniform_sampler_ignores_progress():
 
 
 def test_the_two_of_five_with_least_progress_are_evicted_and_nobody_else():
-    """Ten tasks, five of them completed five times: 40% are two. Task 9 has no progress but was completed only four times."""
+    """Ten tasks, five of them completed five times: 40% are two. Task 9 has no progress but was
+    completed only four times."""
     pool = make(10)
     for number, jump in ((0, 5.0), (1, 0.5), (2, 3.0), (3, 0.1), (4, 9.0)):
         pool.complete(number, 0.0)
@@ -134,12 +165,17 @@ def test_the_two_of_five_with_least_progress_are_evicted_and_nobody_else():
     assert [place for place in range(10) if pool.tasks[place] != before[place]] == [1, 3]
     assert {pool.number[1], pool.number[3]} == {10, 11}
     assert (
-        pool.count[1] == pool.count[3] == 0 and pool.evicted == 2 and sorted(pool.new) == [1, 3, 5, 6, 7, 8] and pool.known == 4
+        pool.count[1] == pool.count[3] == 0
+        and pool.evicted == 2
+        and sorted(pool.new) == [1, 3, 5, 6, 7, 8]
+        and pool.known == 4
     )
     pool.complete(1, 100.0)  # a late result of the evicted task belongs to nobody
     assert pool.count[1] == 0 and pool.known == 4 and pool.progress[4] == kept
     mean = sum(pool.progress) / 4
-    assert pool.standard() == pytest.approx((mean, math.sqrt(sum(p * p for p in pool.progress) / 4 - mean**2)))
+    assert pool.standard() == pytest.approx(
+        (mean, math.sqrt(sum(p * p for p in pool.progress) / 4 - mean**2))
+    )
 
 
 def test_where_few_tasks_are_possible_all_are_in_the_pool_for_good():
@@ -161,7 +197,8 @@ class Counting(random.Random):
 
 
 def test_an_episode_costs_the_same_with_10_tasks_and_with_10000():
-    """A draw proposes fewer than two tasks on average, whatever the size; the whole pool is looked at once in three times as many episodes as it has tasks."""
+    """A draw proposes fewer than two tasks on average, whatever the size; the whole pool is looked
+    at once in three times as many episodes as it has tasks."""
     proposals = {}
     for size in (10, 10_000):
         pool, source, scores = make(size), Counting(0), random.Random(5)

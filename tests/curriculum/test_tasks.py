@@ -1,4 +1,5 @@
-"""Tasks in a run: they change in reset rows only, every score reaches its own task, and a resume goes on exactly."""
+"""Tasks in a run: they change in reset rows only, every score reaches its own task, and a resume
+goes on exactly."""
 
 import json
 import random
@@ -38,8 +39,11 @@ def tick(env, step, max_steps, terminated):
 
 
 @phase(lanes="agents", writes=("observation", "term_point", "goal_level", "goal_wasted"))
-def look(env, agent, level, action_act, resetting, observation, term_point, goal_level, goal_wasted):
-    """The score of an episode is its level: whoever is told another task's score has a wrong number."""
+def look(
+    env, agent, level, action_act, resetting, observation, term_point, goal_level, goal_wasted
+):
+    """The score of an episode is its level: whoever is told another task's score has a wrong
+    number."""
     observation[env, agent, 0] = level[env]
     goal_level[env, agent] = level[env]
     if not resetting[env]:
@@ -49,22 +53,34 @@ def look(env, agent, level, action_act, resetting, observation, term_point, goal
 
 
 GAME = Game(
-    name="levels", summary="the level is the score", roles=[Role("left"), Role("right")], state={},
+    name="levels",
+    summary="the level is the score",
+    roles=[Role("left"), Role("right")],
+    state={},
     params=dict(max_steps=Param(5, 1, 100), level=Param(0.0, 0.0, 10.0)),
-    observation=["level"], action=dict(act=Choice(("no", "yes"))), rewards=dict(point=Term("goal", 1.0, most="max_steps")),
-    goal_metrics=dict(level=Goal(), wasted=Goal(roles="right", higher_is_better=False)), step=[tick, look], reset=[look],
-)  # fmt: skip
+    observation=["level"],
+    action=dict(act=Choice(("no", "yes"))),
+    rewards=dict(point=Term("goal", 1.0, most="max_steps")),
+    goal_metrics=dict(level=Goal(), wasted=Goal(roles="right", higher_is_better=False)),
+    step=[tick, look],
+    reset=[look],
+)
 NAME = "tests.curriculum.test_tasks:GAME"
 
 
 def config(steps=600, envs=12, rollout=7, **tasks):
     settings = {"vary": {"level": "0 to 10", "max_steps": "2, 5, 9"}, "pool": 40, **tasks}
     return Config(
-        game=NAME, envs=envs, policy=PolicyConfig(hidden=(4,)), learn=PPOConfig(rollout=rollout, epochs=1, minibatches=1),
-        train=TrainConfig(total_agent_steps=steps, threads=1), eval=EvalConfig(episodes=2, every_agent_steps=10**6, greedy=False, against=("self",)),
+        game=NAME,
+        envs=envs,
+        policy=PolicyConfig(hidden=(4,)),
+        learn=PPOConfig(rollout=rollout, epochs=1, minibatches=1),
+        train=TrainConfig(total_agent_steps=steps, threads=1),
+        eval=EvalConfig(episodes=2, every_agent_steps=10**6, greedy=False, against=("self",)),
         checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=99),
-        log=LogConfig(tensorboard=False, replay_every=0), curriculum=CurriculumConfig(tasks=TasksConfig(**settings)),
-    )  # fmt: skip
+        log=LogConfig(tensorboard=False, replay_every=0),
+        curriculum=CurriculumConfig(tasks=TasksConfig(**settings)),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +101,9 @@ def play(settings, iterations, watch=None):
     return tasks
 
 
-@pytest.mark.parametrize("rollout", [3, 40], ids=["episodes longer than a rollout", "several episodes in a rollout"])
+@pytest.mark.parametrize(
+    "rollout", [3, 40], ids=["episodes longer than a rollout", "several episodes in a rollout"]
+)
 def test_every_score_reaches_its_own_task_and_tasks_change_in_reset_rows_only(rollout):
     before, changes = {}, []
 
@@ -108,19 +126,25 @@ def test_every_score_reaches_its_own_task_and_tasks_change_in_reset_rows_only(ro
 
 
 def test_an_unlearnable_task_is_played_less_than_an_interesting_one():
-    """A level is its own score and never moves: what counts is being above the baseline, so high levels are kept."""
+    """A level is its own score and never moves: what counts is being above the baseline, so high
+    levels are kept."""
     settings = config(baseline=5.0)
     levels = np.array([task[0] for task in play(settings, 200).pool.tasks])
-    assert (levels > 5).mean() > 0.6 and abs((np.array([t[0] for t in play(settings, 0).pool.tasks]) > 5).mean() - 0.5) < 0.2
+    assert (levels > 5).mean() > 0.6 and abs(
+        (np.array([t[0] for t in play(settings, 0).pool.tasks]) > 5).mean() - 0.5
+    ) < 0.2
 
 
 def test_the_baseline_is_what_random_play_scores_and_less_is_better_where_the_goal_says_so():
-    """Half of the steps of random play are wasted: of 5 steps 2.5, within four deviations of the mean of 12 episodes."""
+    """Half of the steps of random play are wasted: of 5 steps 2.5, within four deviations of the
+    mean of 12 episodes."""
     tasks = play(config(goal="wasted", vary={"level": "0, 1"}), 0)
     assert tasks.roles == ["right"] and tasks.batch["task_scored"].tolist() == [False, True]
     assert tasks.metrics()["curriculum/baseline"] == -tasks.pool.baseline
     assert abs(-tasks.pool.baseline - 2.5) < 4 * np.sqrt(5 / 4 / 12)
-    still = Lineup("bot:still", "left", (0, STILL), 1.0)  # whose right agent wastes all of them, but is not the policy
+    still = Lineup(
+        "bot:still", "left", (0, STILL), 1.0
+    )  # whose right agent wastes all of them, but is not the policy
     assert tasks.score_of_random_play(random.Random(0), [still]) == 0.0
     tasks.roles = ["left", "right"]
     wasted_by_left = tasks.score_of_random_play(random.Random(0), [still])
@@ -151,7 +175,9 @@ def test_a_run_tells_which_tasks_it_plays(run):
     line = run.metrics()[-1]
     assert line["curriculum/completed"] > 150 and 0 < line["curriculum/sampling_entropy"] <= 1
     assert sum(line[f"curriculum/played/max_steps/{n}"] for n in (2, 5, 9)) == pytest.approx(1)
-    assert sum(v for k, v in line.items() if k.startswith("curriculum/played/level/")) == pytest.approx(1)
+    assert sum(
+        v for k, v in line.items() if k.startswith("curriculum/played/level/")
+    ) == pytest.approx(1)
     assert run.read_json("game.json")["params"]["max_steps"] == {"low": 2, "high": 9}
 
 
@@ -160,12 +186,16 @@ def test_a_resumed_run_goes_on_exactly(run):
     end = checkpoint.folder(run, steps[-1])
 
     def ending():
-        return load_file(end / "policy.safetensors"), json.loads((end / "manifest.json").read_text())["tasks"]
+        return load_file(end / "policy.safetensors"), json.loads(
+            (end / "manifest.json").read_text()
+        )["tasks"]
 
     policy, tasks = ending()
     ludus.resume(f"{run.path}@{steps[len(steps) // 2]}", quiet=True)
     again, tasks_again = ending()
-    assert tasks == tasks_again and all(torch.equal(tensor, again[name]) for name, tensor in policy.items())
+    assert tasks == tasks_again and all(
+        torch.equal(tensor, again[name]) for name, tensor in policy.items()
+    )
 
 
 def refusal(**changes):
@@ -185,7 +215,10 @@ def refusal(**changes):
         ({"curriculum.tasks.evict_share": 1.0}, "evict_share=1 is outside 0 to 1"),
         ({"game.level": "0 -> 3"}, "level follows a schedule"),
         ({"game": "gym:CartPole-v1"}, "CartPole-v1 has no parameters"),
-        ({"curriculum.stages": [Stage(mix="self 1", game={"level": 1.0})]}, "stages with game values"),
+        (
+            {"curriculum.stages": [Stage(mix="self 1", game={"level": 1.0})]},
+            "stages with game values",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_a_run_exists(changes, words):

@@ -1,4 +1,5 @@
-"""What the documentation shows: blocks of Python, and commands of `ludus`, in blocks and within sentences."""
+"""What the documentation shows: blocks of Python, and commands of `ludus`, in blocks and within
+sentences."""
 
 from __future__ import annotations
 
@@ -12,14 +13,23 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.M)
 INLINE = re.compile(r"`(ludus [^`]+)`")
 PLACEHOLDERS = {
-    "RUN": "runs/NAME", "runs/NAME": "runs/NAME", "GAME": "pursuit", "RECIPE": "pursuit", "SEED": "1", "N": "3", "SECONDS": "9",
-    "html|gif|mp4": "html", "gif|mp4": "gif", "…": "",
-}  # fmt: skip
+    "RUN": "runs/NAME",
+    "runs/NAME": "runs/NAME",
+    "GAME": "pursuit",
+    "RECIPE": "pursuit",
+    "SEED": "1",
+    "N": "3",
+    "SECONDS": "9",
+    "html|gif|mp4": "html",
+    "gif|mp4": "gif",
+    "…": "",
+}
 
 
 @dataclass(frozen=True)
 class Example:
-    """Where it stands, and what it says. `info` is what follows the opening fence: a language, or nothing for a terminal."""
+    """Where it stands, and what it says. `info` is what follows the opening fence: a language, or
+    nothing for a terminal."""
 
     page: Path
     line: int
@@ -32,7 +42,9 @@ class Example:
 
 def blocks(page: Path) -> list[Example]:
     text = page.read_text()
-    return [Example(page, text[: m.start()].count("\n") + 1, m[1], m[2]) for m in FENCE.finditer(text)]
+    return [
+        Example(page, text[: m.start()].count("\n") + 1, m[1], m[2]) for m in FENCE.finditer(text)
+    ]
 
 
 def python_blocks(page: Path) -> list[Example]:
@@ -45,11 +57,14 @@ def commands(page: Path) -> list[tuple[Example, list[str]]]:
     for block in blocks(page):
         joined = re.sub(r"\\\n\s*", " ", block.text)
         lines = [line.removeprefix("$ ") for line in joined.splitlines()] if not block.info else []
-        shown += [Example(page, block.line, "", line) for line in lines if re.match(r"ludus( |$)", line)]
+        shown += [
+            Example(page, block.line, "", line) for line in lines if re.match(r"ludus( |$)", line)
+        ]
     text = page.read_text()
     sentences = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
     shown += [
-        Example(page, sentences[: m.start()].count("\n") + 1, "", " ".join(m[1].split())) for m in INLINE.finditer(sentences)
+        Example(page, sentences[: m.start()].count("\n") + 1, "", " ".join(m[1].split()))
+        for m in INLINE.finditer(sentences)
     ]
     return [(example, words_of(example.text)) for example in shown]
 
@@ -63,7 +78,10 @@ def words_of(command: str) -> list[str]:
     if words[1:3] == ["train", "…"]:
         words[2] = "pursuit"
     filled = [
-        PLACEHOLDERS.get(word, word).replace("…", "1").replace("RUN@", "runs/NAME@").replace("gym:ID", "gym:CartPole-v1")
+        PLACEHOLDERS.get(word, word)
+        .replace("…", "1")
+        .replace("RUN@", "runs/NAME@")
+        .replace("gym:ID", "gym:CartPole-v1")
         for word in words
     ]
     return [word for word in filled[1:] if word]

@@ -19,10 +19,19 @@ def rewards(draw):
         low, high = sorted([draw(VALUES), draw(VALUES)])
         amount = {"low": low, "high": high} if draw(FLAGS) else {"value": low}
         options = {
-            "goal": FLAGS, "passive": FLAGS, "max_times": STEPS, "respawns_after": STEPS, "cycles": FLAGS, "cycle_steps": STEPS,
-            "varies": FLAGS, "random_share": CHANCES, "potential_based": FLAGS, "ends_episode": FLAGS, "reach_probability": CHANCES,
+            "goal": FLAGS,
+            "passive": FLAGS,
+            "max_times": STEPS,
+            "respawns_after": STEPS,
+            "cycles": FLAGS,
+            "cycle_steps": STEPS,
+            "varies": FLAGS,
+            "random_share": CHANCES,
+            "potential_based": FLAGS,
+            "ends_episode": FLAGS,
+            "reach_probability": CHANCES,
             "requires": st.sampled_from([f"t{k}" for k in range(i + 1)]),
-        }  # fmt: skip
+        }
         chosen = {k: draw(s) for k, s in options.items() if draw(st.integers(0, 3)) == 0}
         terms.append({"name": f"t{i}", "kind": draw(st.sampled_from(KINDS)), **amount, **chosen})
     episode = {
@@ -40,8 +49,12 @@ def summary(data) -> list[tuple[str, str]]:
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(rewards(), st.sampled_from([0.125, 4.0, 1024.0]))
 def test_the_unit_of_reward_does_not_matter(data, factor):
-    """No reward breaks the audit, and one in other units gets the same findings. (Powers of two: no rounding.)"""
-    scaled = [{k: v * factor if k in ("value", "low", "high") else v for k, v in t.items()} for t in data["term"]]
+    """No reward breaks the audit, and one in other units gets the same findings. (Powers of two: no
+    rounding.)"""
+    scaled = [
+        {k: v * factor if k in ("value", "low", "high") else v for k, v in t.items()}
+        for t in data["term"]
+    ]
     assert summary(data) == summary({**data, "term": scaled})
 
 

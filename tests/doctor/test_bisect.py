@@ -1,4 +1,5 @@
-"""The search of bisect with launchers whose answers are known, what it keeps on disk, and the command on real runs."""
+"""The search of bisect with launchers whose answers are known, what it keeps on disk, and the
+command on real runs."""
 
 import json
 import math
@@ -17,7 +18,8 @@ KEYS = ["a", "b", "c", "d", "e"]
 
 
 class Game:
-    """Ten points where nothing is wrong and none where `sick` says so, with noise that depends on the trial alone."""
+    """Ten points where nothing is wrong and none where `sick` says so, with noise that depends on
+    the trial alone."""
 
     def __init__(self, sick, noise=0.0, impossible=lambda s: False, stops=lambda s: False):
         self.sick, self.noise, self.impossible, self.stops = sick, noise, impossible, stops
@@ -47,11 +49,14 @@ def test_a_single_cause_is_found_with_few_runs(cause):
     sets, answer = found(Game(lambda s: cause in s))
     assert sets == [{cause}] and answer.causes[0].certainty == pytest.approx(0.95)
     assert answer.causes[0].verdict.failed == 3 and answer.runs <= 6 + 7 + 2
-    assert answer.agent_steps == 100 * answer.runs and answer.seconds == pytest.approx(1.5 * answer.runs)
+    assert answer.agent_steps == 100 * answer.runs and answer.seconds == pytest.approx(
+        1.5 * answer.runs
+    )
 
 
 def test_the_likeliest_suspect_is_tried_first():
-    """Six runs tell good from bad. Then the first two of five, the first alone, the other four; two more seeds of the culprit."""
+    """Six runs tell good from bad. Then the first two of five, the first alone, the other four; two
+    more seeds of the culprit."""
     assert found(Game(lambda s: "a" in s))[1].runs == 6 + 3 + 2
 
 
@@ -59,9 +64,9 @@ def test_the_likeliest_suspect_is_tried_first():
 def test_two_causes_that_only_fail_together_are_both_named(pair):
     sets, answer = found(Game(lambda s: set(pair) <= s))
     assert sets == [set(pair)]
-    assert all(not v.fails and v.failed == 0 for v in answer.causes[0].alone.values()) and set(answer.causes[0].alone) == set(
-        pair
-    )
+    assert all(not v.fails and v.failed == 0 for v in answer.causes[0].alone.values()) and set(
+        answer.causes[0].alone
+    ) == set(pair)
 
 
 def test_three_of_ten_together():
@@ -79,28 +84,38 @@ def test_noise_costs_seeds_and_not_the_answer():
     quiet, loud = Game(lambda s: "c" in s, noise=1.0), Game(lambda s: "c" in s, noise=6.0)
     assert found(quiet, seeds=3)[0] == [{"c"}]
     right = sum(
-        found(Game(lambda s: "c" in s, noise=6.0), keys, seeds=12)[0] == [{"c"}] for keys in (KEYS, KEYS[::-1], ["c", *"abde"])
+        found(Game(lambda s: "c" in s, noise=6.0), keys, seeds=12)[0] == [{"c"}]
+        for keys in (KEYS, KEYS[::-1], ["c", *"abde"])
     )
     assert right == 3
     found(loud, seeds=12)
-    per_subset = {s: sum(t.subset == s for t in loud.played) for s in {t.subset for t in loud.played}}
+    per_subset = {
+        s: sum(t.subset == s for t in loud.played) for s in {t.subset for t in loud.played}
+    }
     assert max(per_subset[s] for s in per_subset if 0 < len(s) < 5) > 1
     once = {t.subset for t in quiet.played} - {frozenset("c"), frozenset(), frozenset(KEYS)}
     assert all(sum(t.subset == s for t in quiet.played) == 1 for s in once)
 
 
 def test_one_unlucky_seed_accuses_nobody():
-    """With "a" the first seed fails by bad luck. What is accused is tried with all seeds, and acquitted: the cause is "e"."""
+    """With "a" the first seed fails by bad luck. What is accused is tried with all seeds, and
+    acquitted: the cause is "e"."""
 
     def play(trials):
-        return [Measured(0.0 if "e" in t.subset or ("a" in t.subset and t.seed == 0) else 10.0) for t in trials]
+        return [
+            Measured(0.0 if "e" in t.subset or ("a" in t.subset and t.seed == 0) else 10.0)
+            for t in trials
+        ]
 
     answer = Bisect(KEYS, range(3), play).search()
     assert [c.keys for c in answer.causes] == [("e",)] and not answer.tried[frozenset("a")].fails
 
 
 def test_certainty_falls_with_noise():
-    sure, unsure = (found(Game(lambda s: "c" in s, noise=n), seeds=12)[1].causes[0].certainty for n in (0.5, 8.0))
+    sure, unsure = (
+        found(Game(lambda s: "c" in s, noise=n), seeds=12)[1].causes[0].certainty
+        for n in (0.5, 8.0)
+    )
     assert 0.5 < unsure < sure == pytest.approx(1 - 1 / math.comb(24, 12))
 
 
@@ -135,7 +150,7 @@ def test_jobs_are_handed_over_together():
     assert sizes[0] == 24 and sizes[1] == 4
 
 
-# -- on disk -----------------------------------------------------------------------------------------------------------
+# -- on disk ---------------------------------------------------------------------------------------
 
 
 def launcher(root, game, limit=10**9):
@@ -150,7 +165,13 @@ def launcher(root, game, limit=10**9):
             folder.mkdir(parents=True, exist_ok=True)
             m = game.play(trial)
             write_result(
-                folder, {"levels": {"x": m.value}, "agent_steps": m.agent_steps, "seconds": m.seconds, "stopped": m.stopped}
+                folder,
+                {
+                    "levels": {"x": m.value},
+                    "agent_steps": m.agent_steps,
+                    "seconds": m.seconds,
+                    "stopped": m.stopped,
+                },
             )
 
     return launch, played
@@ -170,7 +191,9 @@ def test_interrupted_it_goes_on_where_it_was(tmp_path):
         except KeyboardInterrupt:
             total += played_now
     assert total == played and len(set(total)) == len(total)
-    assert [c.keys for c in answer.causes] == [c.keys for c in expected.causes] and answer.runs == expected.runs
+    assert [c.keys for c in answer.causes] == [
+        c.keys for c in expected.causes
+    ] and answer.runs == expected.runs
     launch, again = launcher(tmp_path / "parts", game)
     Bisect(KEYS, range(3), Trials(tmp_path / "parts", "x", launch)).search()
     assert again == []
@@ -182,23 +205,28 @@ def test_a_cut_off_result_is_made_again(tmp_path):
     folder_of(tmp_path, trial).mkdir(parents=True)
     (folder_of(tmp_path, trial) / "result.json").write_text('{"levels": {"x"')
     assert Trials(tmp_path, "x", launch)([trial])[0].value == 0.0 and played == [trial]
-    assert folder_of(tmp_path, Trial(frozenset("ab"), 1)) == folder_of(tmp_path, Trial(frozenset("ba"), 1))
+    assert folder_of(tmp_path, Trial(frozenset("ab"), 1)) == folder_of(
+        tmp_path, Trial(frozenset("ba"), 1)
+    )
 
 
 def test_levels_are_means_over_the_last_fifth():
     steps = np.arange(10, 110, 10.0)
-    log = Log("x", {"r": Curve("r", steps, np.arange(10.0)), "late": Curve("late", steps[:3], np.ones(3))})
+    log = Log(
+        "x", {"r": Curve("r", steps, np.arange(10.0)), "late": Curve("late", steps[:3], np.ones(3))}
+    )
     assert levels(log) == {"r": pytest.approx((7 + 8 + 9) / 3)}
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 def write_run(path: Path, values, returns):
     path.mkdir(parents=True)
     (path / "config.json").write_text(json.dumps({"values": values, "origins": {}, "versions": {}}))
     rows = [
-        {"progress/agent_steps": 100 * (i + 1), "progress/seconds": i, "episode/agent/return": r} for i, r in enumerate(returns)
+        {"progress/agent_steps": 100 * (i + 1), "progress/seconds": i, "episode/agent/return": r}
+        for i, r in enumerate(returns)
     ]
     (path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
 
@@ -212,9 +240,17 @@ def command(capsys, *arguments):
 
 def test_what_cannot_be_bisected_is_refused(tmp_path, capsys):
     flat = [1.0 + 0.1 * (i % 3) for i in range(40)]
-    write_run(tmp_path / "a", {"learn.gamma": 0.9, "seed": 0, "train.total_agent_steps": 4000}, flat)
-    write_run(tmp_path / "b", {"learn.gamma": 0.9, "seed": 1, "train.total_agent_steps": 4000}, [f - 0.9 for f in flat])
-    write_run(tmp_path / "c", {"learn.gamma": 0.5, "seed": 1, "train.total_agent_steps": 4000}, flat)
+    write_run(
+        tmp_path / "a", {"learn.gamma": 0.9, "seed": 0, "train.total_agent_steps": 4000}, flat
+    )
+    write_run(
+        tmp_path / "b",
+        {"learn.gamma": 0.9, "seed": 1, "train.total_agent_steps": 4000},
+        [f - 0.9 for f in flat],
+    )
+    write_run(
+        tmp_path / "c", {"learn.gamma": 0.5, "seed": 1, "train.total_agent_steps": 4000}, flat
+    )
     for other, words in (("b", "no setting"), ("c", "do not part"), ("nowhere", "no run")):
         status, _, error = command(capsys, tmp_path / "a", tmp_path / other)
         assert status == 2 and words in error
@@ -224,28 +260,50 @@ def test_what_cannot_be_bisected_is_refused(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_on_real_runs_one_of_five_settings_is_named(tmp_path, capsys):
-    """Two short runs of a probe env that differ in five settings; with a learning rate next to 0 nothing is learned."""
+    """Two short runs of a probe env that differ in five settings; with a learning rate next to 0
+    nothing is learned."""
     import ludus
 
-    harmless = {"learn.epochs": 5, "learn.gae_lambda": 0.9, "policy.activation": "relu", "learn.value_weight": 0.7}
+    harmless = {
+        "learn.epochs": 5,
+        "learn.gae_lambda": 0.9,
+        "policy.activation": "relu",
+        "learn.value_weight": 0.7,
+    }
     for name, changes in (("good", {}), ("bad", {"learn.learning_rate": 1e-7, **harmless})):
         settings = {"train.total_agent_steps": 6_000, "train.threads": 1, "envs": 8, **changes}
-        ludus.train("gym:ludus.examine.probes:ProbeMatch-v0", run=tmp_path / name, quiet=True, **settings)
-    arguments = (tmp_path / "good", tmp_path / "bad", "--seeds", "2", "--run", tmp_path / "trials", "--json")
+        ludus.train(
+            "gym:ludus.examine.probes:ProbeMatch-v0", run=tmp_path / name, quiet=True, **settings
+        )
+    arguments = (
+        tmp_path / "good",
+        tmp_path / "bad",
+        "--seeds",
+        "2",
+        "--run",
+        tmp_path / "trials",
+        "--json",
+    )
     status, out, _ = command(capsys, *arguments)
     told = json.loads(out)
-    assert status == 0 and [c["keys"] for c in told["causes"]] == [["learn.learning_rate"]] and len(told["differences"]) == 5
+    assert (
+        status == 0
+        and [c["keys"] for c in told["causes"]] == [["learn.learning_rate"]]
+        and len(told["differences"]) == 5
+    )
     again = json.loads(command(capsys, *arguments)[1])
     assert again["causes"] == told["causes"] and again["cost"] == told["cost"]
 
 
-# -- launching ---------------------------------------------------------------------------------------------------------
+# -- launching -------------------------------------------------------------------------------------
 
 
 def test_a_trial_has_the_good_settings_but_for_its_subset():
     from ludus.examine.launch import Launcher
 
-    made = Launcher({"learn.gamma": 0.9, "game.speed": 2, "seed": 7}, {"learn.gamma": 0.5, "learn.clip": 0.1}, 1)
+    made = Launcher(
+        {"learn.gamma": 0.9, "game.speed": 2, "seed": 7}, {"learn.gamma": 0.5, "learn.clip": 0.1}, 1
+    )
     assert made.settings(Trial(frozenset(), 3)) == {"learn.gamma": 0.9, "game.speed": 2, "seed": 3}
     both = made.settings(Trial(frozenset(["learn.gamma", "game.speed"]), 3))
     assert both == {"learn.gamma": 0.5, "seed": 3}  # what the bad run does not set is not set
@@ -259,7 +317,12 @@ def test_settings_that_are_refused_give_a_result_without_a_number(tmp_path):
     config.learn.minibatches, config.train.total_agent_steps, config.train.threads = 7, 1_000, 1
     (tmp_path / "trial.json").write_text(json.dumps({"subset": [], "values": flatten(config)}))
     run_trial(tmp_path)
-    assert json.loads((tmp_path / "result.json").read_text()) == {"levels": {}, "agent_steps": 0, "seconds": 0.0, "stopped": ""}
+    assert json.loads((tmp_path / "result.json").read_text()) == {
+        "levels": {},
+        "agent_steps": 0,
+        "seconds": 0.0,
+        "stopped": "",
+    }
 
 
 def test_a_trial_that_dies_is_an_error_with_its_last_words(tmp_path):

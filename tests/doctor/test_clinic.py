@@ -8,8 +8,12 @@ from benchmarks.clinic import __main__ as clinic
 from benchmarks.clinic.cases import CASES, Case
 
 PAIR = {
-    "one": Case(seed="000", family="x", tells="t", sick=("a",), healthy=("b",), expected=("wanted",)),
-    "two": Case(seed="001", family="x", tells="u", sick=("c",), healthy=("d",), expected=("wanted", "other")),
+    "one": Case(
+        seed="000", family="x", tells="t", sick=("a",), healthy=("b",), expected=("wanted",)
+    ),
+    "two": Case(
+        seed="001", family="x", tells="u", sick=("c",), healthy=("d",), expected=("wanted", "other")
+    ),
 }
 
 
@@ -17,11 +21,23 @@ def put(root, case, twin, seed, options, *checks):
     path = root / case / f"{twin}-{seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     found = [{"check": c, "severity": "warning", "evidence": "because"} for c in checks]
-    path.write_text(json.dumps({"case": case, "twin": twin, "seed": seed, "by": "run", "options": [options], "findings": found}))
+    path.write_text(
+        json.dumps(
+            {
+                "case": case,
+                "twin": twin,
+                "seed": seed,
+                "by": "run",
+                "options": [options],
+                "findings": found,
+            }
+        )
+    )
 
 
 def test_recall_and_false_alarms(tmp_path, monkeypatch):
-    """Three sick results of which two are named; three healthy ones of which one has an alarm. One result is out of date."""
+    """Three sick results of which two are named; three healthy ones of which one has an alarm. One
+    result is out of date."""
     monkeypatch.setattr(clinic, "RESULTS", tmp_path)
     monkeypatch.setattr(clinic, "CASES", PAIR)
     put(tmp_path, "one", "sick", 0, "a", "unrelated", "wanted")
@@ -43,7 +59,10 @@ def test_results_that_are_there_are_not_made_again(tmp_path, monkeypatch):
     monkeypatch.setitem(clinic.WAYS, "run", lambda options, seed: made.append(options) or [])
     for _ in range(2):
         clinic.run_one("one", PAIR["one"], "sick", 0)
-    assert made == [("a",)] and json.loads((tmp_path / "one" / "sick-0.json").read_text())["findings"] == []
+    assert (
+        made == [("a",)]
+        and json.loads((tmp_path / "one" / "sick-0.json").read_text())["findings"] == []
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

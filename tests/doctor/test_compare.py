@@ -9,10 +9,27 @@ from ludus.cli import main
 from ludus.doctor.compare import Difference, compare, suspicion
 from ludus.errors import LudusError
 
-VALUES = {"game": "x", "seed": 0, "learn.gamma": 0.99, "learn.learning_rate": 1e-3, "learn.epochs": 4, "log.episodes": 10}
+VALUES = {
+    "game": "x",
+    "seed": 0,
+    "learn.gamma": 0.99,
+    "learn.learning_rate": 1e-3,
+    "learn.epochs": 4,
+    "log.episodes": 10,
+}
 
 
-def write(path, *, changes=None, origins=None, returns=None, versions=None, shares=None, speed=1000.0, seed=0):
+def write(
+    path,
+    *,
+    changes=None,
+    origins=None,
+    returns=None,
+    versions=None,
+    shares=None,
+    speed=1000.0,
+    seed=0,
+):
     """A run of 40 rows; its return is 10 with a little noise unless given."""
     path.mkdir(parents=True)
     values = {**VALUES, "seed": seed, **(changes or {})}
@@ -22,11 +39,14 @@ def write(path, *, changes=None, origins=None, returns=None, versions=None, shar
     level = np.full(40, 10.0) if returns is None else np.asarray(returns, float)
     rows = [
         {
-            "progress/agent_steps": 100 * (i + 1), "progress/seconds": 2.0 * (i + 1), "episode/agent/return": level[i] + noise[i],
-            "speed/agent_steps_per_s": speed, **{f"speed/share/{n}": v for n, v in (shares or {"learn": 0.5, "act": 0.5}).items()},
+            "progress/agent_steps": 100 * (i + 1),
+            "progress/seconds": 2.0 * (i + 1),
+            "episode/agent/return": level[i] + noise[i],
+            "speed/agent_steps_per_s": speed,
+            **{f"speed/share/{n}": v for n, v in (shares or {"learn": 0.5, "act": 0.5}).items()},
         }
         for i in range(40)
-    ]  # fmt: skip
+    ]
     (path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     return path
 
@@ -34,32 +54,52 @@ def write(path, *, changes=None, origins=None, returns=None, versions=None, shar
 def test_settings_with_their_origin_bookkeeping_apart(tmp_path):
     a = write(tmp_path / "a", origins={"learn.learning_rate": "recipe"})
     b = write(
-        tmp_path / "b", changes={"learn.learning_rate": 0.1, "learn.epochs": 5, "log.episodes": 20}, seed=3,
+        tmp_path / "b",
+        changes={"learn.learning_rate": 0.1, "learn.epochs": 5, "log.episodes": 20},
+        seed=3,
         origins={"learn.learning_rate": "command line"},
-    )  # fmt: skip
+    )
     c = compare(a, b)
     assert [d.key for d in c.settings][:2] == ["learn.learning_rate", "learn.epochs"]
-    assert c.settings[0].origin == ("recipe", "command line") and (c.settings[0].a, c.settings[0].b) == (1e-3, 0.1)
-    assert [d.key for _, d in c.suspects] == ["learn.learning_rate", "learn.epochs"]  # neither seed nor log
+    assert c.settings[0].origin == ("recipe", "command line") and (
+        c.settings[0].a,
+        c.settings[0].b,
+    ) == (1e-3, 0.1)
+    assert [d.key for _, d in c.suspects] == [
+        "learn.learning_rate",
+        "learn.epochs",
+    ]  # neither seed nor log
 
 
 def test_where_curves_part_and_by_how_much(tmp_path):
-    """Alike for 2,000 of 4,000 steps, then one falls from 10 to 0: ten standard deviations of a row."""
+    """Alike for 2,000 of 4,000 steps, then one falls from 10 to 0: ten standard deviations of a
+    row."""
     a = write(tmp_path / "a")
     b = write(tmp_path / "b", returns=np.where(np.arange(40) < 20, 10.0, 0.0), seed=1)
     (parting,) = compare(a, b).partings
     assert parting.curve == "episode/agent/return" and parting.step == 2000
-    assert parting.a == pytest.approx(10, abs=1.5) and parting.b == pytest.approx(0, abs=1.5) and parting.errors < -3
+    assert (
+        parting.a == pytest.approx(10, abs=1.5)
+        and parting.b == pytest.approx(0, abs=1.5)
+        and parting.errors < -3
+    )
     assert parting.seconds == (40.0, 40.0)
 
 
 def test_curves_that_differ_by_noise_do_not_part(tmp_path):
     for seed in range(1, 8):
-        assert compare(write(tmp_path / f"a{seed}", seed=seed), write(tmp_path / f"b{seed}", seed=seed + 50)).partings == []
+        assert (
+            compare(
+                write(tmp_path / f"a{seed}", seed=seed),
+                write(tmp_path / f"b{seed}", seed=seed + 50),
+            ).partings
+            == []
+        )
 
 
 def test_several_seeds_are_the_noise(tmp_path):
-    """Seeds differ by far more than rows do: what parts two single runs is nothing between folders of them."""
+    """Seeds differ by far more than rows do: what parts two single runs is nothing between folders
+    of them."""
     for side, levels in (("a", (4.0, 10.0, 16.0)), ("b", (2.0, 8.0, 14.0))):
         for i, level in enumerate(levels):
             write(tmp_path / side / str(i), returns=np.full(40, level), seed=i)
@@ -74,30 +114,52 @@ def test_several_seeds_are_the_noise(tmp_path):
 def test_versions_phases_and_the_game(tmp_path):
     """100 s per million steps against 200 s: learning takes 50 and 150 of them."""
     a = write(tmp_path / "a", speed=10_000.0)
-    b = write(tmp_path / "b", speed=5_000.0, shares={"learn": 0.75, "act": 0.25}, versions={"torch": "2.10"})
-    c = compare(a, b, [{"key": "reward.catch", "a": 10, "b": 0, "text": "catch no longer rewarded"}])
+    b = write(
+        tmp_path / "b",
+        speed=5_000.0,
+        shares={"learn": 0.75, "act": 0.25},
+        versions={"torch": "2.10"},
+    )
+    c = compare(
+        a, b, [{"key": "reward.catch", "a": 10, "b": 0, "text": "catch no longer rewarded"}]
+    )
     assert [(d.key, d.a, d.b) for d in c.versions] == [("torch", "2.9", "2.10")]
-    assert [(d.key, d.a, d.b) for d in c.phases] == [("learn", 50.0, 150.0), ("speed", 10_000, 5_000)]
+    assert [(d.key, d.a, d.b) for d in c.phases] == [
+        ("learn", 50.0, 150.0),
+        ("speed", 10_000, 5_000),
+    ]
     assert c.suspects[0][1].key == "game.reward.catch"
 
 
 def test_a_large_change_is_more_suspect_than_a_small_one():
-    large, small = (suspicion(Difference("learn.learning_rate", 1e-3, b, "setting")) for b in (0.1, 1.1e-3))
-    derived = suspicion(Difference("learn.learning_rate", 1e-3, 0.1, "setting", ("derived", "derived")))
+    large, small = (
+        suspicion(Difference("learn.learning_rate", 1e-3, b, "setting")) for b in (0.1, 1.1e-3)
+    )
+    derived = suspicion(
+        Difference("learn.learning_rate", 1e-3, 0.1, "setting", ("derived", "derived"))
+    )
     assert large == pytest.approx(0.9) and small < 0.55 and derived == pytest.approx(0.45)
     assert suspicion(Difference("policy.hidden", [64], [32], "setting")) < small
 
 
 def test_the_command(tmp_path, capsys):
     a = write(tmp_path / "a")
-    b = write(tmp_path / "b", changes={"learn.learning_rate": 0.1}, returns=np.linspace(10, -10, 40), seed=1)
+    b = write(
+        tmp_path / "b",
+        changes={"learn.learning_rate": 0.1},
+        returns=np.linspace(10, -10, 40),
+        seed=1,
+    )
     for extra in ([], ["--json"]):
         with pytest.raises(SystemExit) as ended:
             main(["doctor", "compare", str(a), str(b), *extra])
         assert ended.value.code == 0
         out = capsys.readouterr().out
     told = json.loads(out)
-    assert told["suspects"][0]["key"] == "learn.learning_rate" and told["curves"][0]["curve"] == "episode/agent/return"
+    assert (
+        told["suspects"][0]["key"] == "learn.learning_rate"
+        and told["curves"][0]["curve"] == "episode/agent/return"
+    )
     with pytest.raises(SystemExit) as ended:
         main(["doctor", "compare", str(a), str(tmp_path / "nowhere")])
     assert ended.value.code == 2 and "there is no run" in capsys.readouterr().err
@@ -115,20 +177,32 @@ def test_what_is_broken_or_missing(tmp_path):
 
 
 def test_settings_of_an_algorithm_that_neither_run_used_are_left_out(tmp_path):
-    for i, (algorithms, keys) in enumerate([
-        (("ppo", "ppo"), ["learn.gamma"]), (("rainbow", "rainbow"), ["rainbow.n_step"]), (("ppo", "rainbow"), ["algorithm", "learn.gamma", "rainbow.n_step"]),
-    ]):  # fmt: skip
+    for i, (algorithms, keys) in enumerate(
+        [
+            (("ppo", "ppo"), ["learn.gamma"]),
+            (("rainbow", "rainbow"), ["rainbow.n_step"]),
+            (("ppo", "rainbow"), ["algorithm", "learn.gamma", "rainbow.n_step"]),
+        ]
+    ):
         a = write(tmp_path / f"a{i}", changes={"algorithm": algorithms[0], "rainbow.n_step": 3})
-        b = write(tmp_path / f"b{i}", changes={"algorithm": algorithms[1], "rainbow.n_step": 5, "learn.gamma": 0.5})
+        b = write(
+            tmp_path / f"b{i}",
+            changes={"algorithm": algorithms[1], "rainbow.n_step": 5, "learn.gamma": 0.5},
+        )
         assert sorted(d.key for d in compare(a, b).settings) == keys
 
 
 def test_curves_of_different_games_are_not_compared(tmp_path, capsys):
-    a, b = write(tmp_path / "a"), write(tmp_path / "b", changes={"game": "y", "learn.gamma": 0.5}, returns=np.full(40, 90.0))
+    a, b = (
+        write(tmp_path / "a"),
+        write(tmp_path / "b", changes={"game": "y", "learn.gamma": 0.5}, returns=np.full(40, 90.0)),
+    )
     assert compare(a, b).partings
     assert not compare(a, b, [{"key": "game", "a": "x", "b": "y", "text": "another game"}]).partings
     for path, name in ((a, "x"), (b, "y")):
-        (path / "game.json").write_text(json.dumps({"game": name, "sizes": {}, "params": {}, "rewards": {}}))
+        (path / "game.json").write_text(
+            json.dumps({"game": name, "sizes": {}, "params": {}, "rewards": {}})
+        )
     for command, code, words in (
         ("compare", 0, "not compared: these are different games"),
         ("bisect", 2, "are runs of different games"),
@@ -140,12 +214,16 @@ def test_curves_of_different_games_are_not_compared(tmp_path, capsys):
     (b / "game.json").write_text("[]")
     with pytest.raises(SystemExit) as ended:
         main(["doctor", "compare", str(a), str(b)])
-    assert ended.value.code == 2 and "cannot be read as the game of a run" in capsys.readouterr().err
+    assert (
+        ended.value.code == 2 and "cannot be read as the game of a run" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("rows", [1, 2])
 def test_curves_of_a_row_or_two_have_no_noise_to_part_from(tmp_path, rows):
     a, b = write(tmp_path / "a"), write(tmp_path / "b", returns=np.full(40, 90.0))
-    (b / "metrics.jsonl").write_text("".join((b / "metrics.jsonl").read_text().splitlines(keepends=True)[:rows]))
+    (b / "metrics.jsonl").write_text(
+        "".join((b / "metrics.jsonl").read_text().splitlines(keepends=True)[:rows])
+    )
     assert compare(a, b).partings == []

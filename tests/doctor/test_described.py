@@ -21,23 +21,31 @@ def test_there_are_enough_and_half_are_sound():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_each_gets_its_verdict_and_mechanism(row):
-    assert row["right"], f"should be {row['expected']} {row['mechanism']}, is {row['got']} {row['found']}"
+    assert row["right"], (
+        f"should be {row['expected']} {row['mechanism']}, is {row['got']} {row['found']}"
+    )
 
 
 def test_the_page_is_current():
-    assert PAGE.read_text() == page(), "run: python -m benchmarks.rewards --page > docs/doctor/rewards.md"
+    assert PAGE.read_text() == page(), (
+        "run: python -m benchmarks.rewards --page > docs/doctor/rewards.md"
+    )
 
 
 def test_watching_pays_is_critical_with_the_sum():
     found = audit_recipe("hide_and_seek:watching_pays")
     assert verdict(found) == "critical"
-    assert "0.2 x 204 = 40.8" in found[0].evidence and "succeeding is worth 40 " in found[0].evidence
+    assert (
+        "0.2 x 204 = 40.8" in found[0].evidence and "succeeding is worth 40 " in found[0].evidence
+    )
 
 
 def test_the_seeds_last_reward_is_a_warning_with_the_sum():
     found = audit_recipe("hide_and_seek:seed_final")
     assert verdict(found) == "warning"
-    assert "0.2 x 204 = 40.8" in found[0].evidence and "succeeding is worth 50 " in found[0].evidence
+    assert (
+        "0.2 x 204 = 40.8" in found[0].evidence and "succeeding is worth 50 " in found[0].evidence
+    )
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -53,8 +61,14 @@ def test_a_game_of_ones_own():
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [(["hide_and_seek:watching_pays", "--paper"], 1), (["hide_and_seek:seed_final", "--paper"], 0), (["pursuit", "--paper", "--json"], 0), (["gym:Nothing-v0"], 2), ([], 2)],
-)  # fmt: skip
+    [
+        (["hide_and_seek:watching_pays", "--paper"], 1),
+        (["hide_and_seek:seed_final", "--paper"], 0),
+        (["pursuit", "--paper", "--json"], 0),
+        (["gym:Nothing-v0"], 2),
+        ([], 2),
+    ],
+)
 def test_exit_status(arguments, status, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["doctor", "check", *arguments])

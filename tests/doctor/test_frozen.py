@@ -9,10 +9,18 @@ from ludus.doctor.log import Curve, Log
 
 @pytest.mark.parametrize(
     ("value_loss", "clip_fraction", "why"),
-    [(1e12, 0.0, "values, off by 1e+06"), (50.0, 0.9, "clip range is too small"), (50.0, 0.0, "does not move")],
+    [
+        (1e12, 0.0, "values, off by 1e+06"),
+        (50.0, 0.9, "clip range is too small"),
+        (50.0, 0.0, "does not move"),
+    ],
 )
 def test_what_holds_it_is_named(value_loss, clip_fraction, why):
-    values = {"ppo/agent/approx_kl": 1e-8, "ppo/agent/value_loss": value_loss, "ppo/agent/clip_fraction": clip_fraction}
+    values = {
+        "ppo/agent/approx_kl": 1e-8,
+        "ppo/agent/value_loss": value_loss,
+        "ppo/agent/clip_fraction": clip_fraction,
+    }
     steps = np.arange(20)
     log = Log("test", {n: Curve(n, steps, np.full(20, float(v))) for n, v in values.items()})
     (found,) = policy_frozen(log)

@@ -14,7 +14,9 @@ CHECKS = [*BEFORE, *(check for family in FAMILIES for check in checks_of(family)
 
 
 def test_the_page_is_current():
-    assert PAGE.read_text() == handbook(), "run: python -m ludus.doctor.handbook > docs/doctor/handbook.md"
+    assert PAGE.read_text() == handbook(), (
+        "run: python -m ludus.doctor.handbook > docs/doctor/handbook.md"
+    )
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

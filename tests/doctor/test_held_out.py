@@ -28,11 +28,21 @@ def reward(*terms, **episode):
     return parse_reward({"episode": {"max_steps": 100, **episode}, "term": list(terms)})
 
 
-@pytest.mark.parametrize(("key", "door", "both"), [(0.1, 0.02, 0.02), (0.1, 0.1, 0.01), (0.1, 0.5, 0.05), (1.0, 0.3, 0.3)])
+@pytest.mark.parametrize(
+    ("key", "door", "both"),
+    [(0.1, 0.02, 0.02), (0.1, 0.1, 0.01), (0.1, 0.5, 0.05), (1.0, 0.3, 0.3)],
+)
 def test_a_chance_above_that_of_what_is_required_is_one_after_it(key, door, both):
     described = reward(
         {"name": "key", "kind": "event", "value": 0, "reach_probability": key},
-        {"name": "door", "kind": "terminal", "value": 1, "goal": True, "requires": "key", "reach_probability": door},
+        {
+            "name": "door",
+            "kind": "terminal",
+            "value": 1,
+            "goal": True,
+            "requires": "key",
+            "reach_probability": door,
+        },
     )
     assert Ledger(described).chance(described.term("door")) == pytest.approx(both)
 
@@ -50,9 +60,12 @@ def test_dying_is_a_way_out_only_where_living_costs(living, pays):
     assert ("dying_early_pays" in checks(described)) == pays
 
 
-@pytest.mark.parametrize(("penalty", "severity"), [(0.05, "info"), (0.2, "warning"), (0.6, "critical")])
+@pytest.mark.parametrize(
+    ("penalty", "severity"), [(0.05, "info"), (0.2, "warning"), (0.6, "critical")]
+)
 def test_a_clip_matters_by_what_stands_beside_the_goal_after_it(penalty, severity):
-    """A win of 10 is cut to 1, beside one penalty that keeps its size: a twentieth, a fifth, more than half of it."""
+    """A win of 10 is cut to 1, beside one penalty that keeps its size: a twentieth, a fifth, more
+    than half of it."""
     described = reward(
         {"name": "win", "kind": "terminal", "value": 10, "goal": True, "ends_episode": True},
         {"name": "foul", "kind": "event", "value": -penalty},
@@ -61,11 +74,19 @@ def test_a_clip_matters_by_what_stands_beside_the_goal_after_it(penalty, severit
     assert checks(described)["clip_cuts_the_goal"] == severity
 
 
-@pytest.mark.parametrize(("kind", "max_times", "goal", "most"), [
-    ("shaping", None, False, 2), ("shaping", 50, False, 100), ("shaping", None, True, 2), ("per_step", None, True, 200), ("per_step", 0, False, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "max_times", "goal", "most"),
+    [
+        ("shaping", None, False, 2),
+        ("shaping", 50, False, 100),
+        ("shaping", None, True, 2),
+        ("per_step", None, True, 200),
+        ("per_step", 0, False, 2),
+    ],
+)
 def test_a_potential_is_worth_its_whole_way(kind, max_times, goal, most):
-    """Its value is that of the whole way, unless it is said how often it is paid, or is the goal, step by step."""
+    """Its value is that of the whole way, unless it is said how often it is paid, or is the goal,
+    step by step."""
     term = {"name": "closer", "kind": kind, "value": 2.0, "potential_based": True, "goal": goal}
     described = reward(term if max_times is None else {**term, "max_times": max_times})
     assert Ledger(described).most(described.term("closer")) == most
@@ -73,36 +94,77 @@ def test_a_potential_is_worth_its_whole_way(kind, max_times, goal, most):
 
 def test_a_file_that_starts_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "reward.toml"
-    path.write_text('[episode]\nmax_steps = 9\n[[term]]\nname = "a"\nkind = "event"\nvalue = 1\n', encoding="utf-8-sig")
+    path.write_text(
+        '[episode]\nmax_steps = 9\n[[term]]\nname = "a"\nkind = "event"\nvalue = 1\n',
+        encoding="utf-8-sig",
+    )
     assert read_reward(path).episode.max_steps == 9
 
 
-@pytest.mark.parametrize(("change", "punished"), [
-    ({}, False), ({"random_share": 0.0}, True), ({"varies": False}, True), ({"reach_probability": 0.5}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "punished"),
+    [
+        ({}, False),
+        ({"random_share": 0.0}, True),
+        ({"varies": False}, True),
+        ({"reach_probability": 0.5}, True),
+    ],
+)
 def test_a_cost_that_good_play_lowers_is_no_slip_of_the_sign(change, punished):
-    tour = {"name": "length", "kind": "terminal", "low": -30, "high": -6, "goal": True, "varies": True, "random_share": 0.2}
+    tour = {
+        "name": "length",
+        "kind": "terminal",
+        "low": -30,
+        "high": -6,
+        "goal": True,
+        "varies": True,
+        "random_share": 0.2,
+    }
     assert ("goal_punished" in checks(reward(tour | change, gamma=1.0))) == punished
 
 
 def test_a_cost_to_lower_is_a_slip_where_one_can_leave_before_it_is_paid():
-    tour = {"name": "length", "kind": "terminal", "low": -30, "high": -6, "goal": True, "varies": True, "random_share": 0.2}
+    tour = {
+        "name": "length",
+        "kind": "terminal",
+        "low": -30,
+        "high": -6,
+        "goal": True,
+        "varies": True,
+        "random_share": 0.2,
+    }
     leave = {"name": "leave", "kind": "terminal", "value": 0, "ends_episode": True}
     assert "goal_punished" in checks(reward(tour, leave, gamma=1.0))
 
 
 def test_a_cost_to_lower_is_worth_what_good_play_saves():
     described = reward(
-        {"name": "energy", "kind": "per_step", "low": -3, "high": -1, "goal": True, "varies": True, "random_share": 0.5}
+        {
+            "name": "energy",
+            "kind": "per_step",
+            "low": -3,
+            "high": -1,
+            "goal": True,
+            "varies": True,
+            "random_share": 0.5,
+        }
     )
     assert Ledger(described).success == 200
 
 
 @pytest.mark.parametrize(("chance", "severity"), [(0.01, "critical"), (0.1, None)])
 def test_mistakes_count_for_the_whole_episode_where_next_to_nobody_arrives(chance, severity):
-    """Up to 20 bumps of 2: 40 for who never arrives, 10 for who arrives after a quarter of the time; half of it beside a goal of 15."""
+    """Up to 20 bumps of 2: 40 for who never arrives, 10 for who arrives after a quarter of the
+    time; half of it beside a goal of 15."""
     described = reward(
-        {"name": "there", "kind": "terminal", "value": 15, "goal": True, "ends_episode": True, "reach_probability": chance},
+        {
+            "name": "there",
+            "kind": "terminal",
+            "value": 15,
+            "goal": True,
+            "ends_episode": True,
+            "reach_probability": chance,
+        },
         {"name": "bump", "kind": "event", "value": -2, "max_times": 20},
     )
     assert checks(described).get("penalties_outweigh_the_goal") == severity
@@ -110,11 +172,19 @@ def test_mistakes_count_for_the_whole_episode_where_next_to_nobody_arrives(chanc
 
 @pytest.mark.parametrize(("per_step", "outweighs"), [(-1, False), (0, True)])
 def test_a_puddle_is_a_mistake_while_time_presses_and_effort_else(per_step, outweighs):
-    """Random play pays 0.2 of 10 a step: 50 in the 25 steps to the goal, of which a mistake counts half; arriving is worth 40."""
+    """Random play pays 0.2 of 10 a step: 50 in the 25 steps to the goal, of which a mistake counts
+    half; arriving is worth 40."""
     described = reward(
         {"name": "puddle", "kind": "per_step", "low": -10, "high": 0, "random_share": 0.2},
         {"name": "time", "kind": "per_step", "value": per_step},
-        {"name": "there", "kind": "terminal", "value": 40, "goal": True, "ends_episode": True, "reach_probability": 0.5},
+        {
+            "name": "there",
+            "kind": "terminal",
+            "value": 40,
+            "goal": True,
+            "ends_episode": True,
+            "reach_probability": 0.5,
+        },
     )
     assert ("penalties_outweigh_the_goal" in checks(described)) == outweighs
 
@@ -123,16 +193,33 @@ def test_a_puddle_is_a_mistake_while_time_presses_and_effort_else(per_step, outw
 def test_who_fails_by_chance_has_lived_until_then(failing, pays):
     described = reward(
         {"name": "time", "kind": "per_step", "value": -0.1},
-        {"name": "there", "kind": "terminal", "value": 1, "goal": True, "ends_episode": True, "reach_probability": 0.1},
+        {
+            "name": "there",
+            "kind": "terminal",
+            "value": 1,
+            "goal": True,
+            "ends_episode": True,
+            "reach_probability": 0.1,
+        },
         failure_probability=failing,
     )
     assert ("dying_early_pays" in checks(described)) == pays
 
 
 def test_a_score_that_every_episode_gets_comes_at_its_end():
-    score = {"name": "price", "kind": "terminal", "low": 0, "high": 1, "goal": True, "varies": True, "ends_episode": True}
+    score = {
+        "name": "price",
+        "kind": "terminal",
+        "low": 0,
+        "high": 1,
+        "goal": True,
+        "varies": True,
+        "ends_episode": True,
+    }
     assert checks(reward(score, gamma=0.95))["credit_too_late_for_the_discount"] == "critical"
-    assert "credit_too_late_for_the_discount" not in checks(reward(score | {"reach_probability": 0.5}, gamma=0.95))
+    assert "credit_too_late_for_the_discount" not in checks(
+        reward(score | {"reach_probability": 0.5}, gamma=0.95)
+    )
 
 
 def test_no_more_events_than_steps():
@@ -151,9 +238,14 @@ def test_the_evidence_of_a_clip_names_what_weighs_most_beside_the_goal():
     assert "'log' keeps" in found.evidence
 
 
-@pytest.mark.parametrize(("change", "text"), [
-    ({"value": [-1, 0]}, "write a range as low and high"), ({"high": -0.5}, "high = -0.5 and no low"), ({"low": 2}, "low = 2 and no high"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"value": [-1, 0]}, "write a range as low and high"),
+        ({"high": -0.5}, "high = -0.5 and no low"),
+        ({"low": 2}, "low = 2 and no high"),
+    ],
+)
 def test_what_a_range_lacks_is_named(change, text):
     with pytest.raises(LudusError, match=text):
         reward({"name": "a", "kind": "event", **change})
@@ -161,4 +253,6 @@ def test_what_a_range_lacks_is_named(change, text):
 
 def test_a_wrong_name_in_episode_is_told_before_what_it_leaves_missing():
     with pytest.raises(LudusError, match="unknown key 'horizon'"):
-        parse_reward({"episode": {"horizon": 9}, "term": [{"name": "a", "kind": "event", "value": 1}]})
+        parse_reward(
+            {"episode": {"horizon": 9}, "term": [{"name": "a", "kind": "event", "value": 1}]}
+        )

@@ -26,7 +26,8 @@ def lines_of(name: str) -> list[dict]:
 
 
 def watched(name: str, watcher: Watcher | None = None, start: int = 0, stop: int | None = None):
-    """The watcher after these lines, and what it was certain of on the way: (share of the run, check)."""
+    """The watcher after these lines, and what it was certain of on the way: (share of the run,
+    check)."""
     lines = lines_of(name)
     stored = json.loads((LUDUS / name / "config.json").read_text())
     watcher = watcher or Watcher(stored["values"], began_with=began_with(stored))
@@ -47,10 +48,14 @@ def test_nothing_is_critical_at_any_time_of_a_healthy_run(name):
 
 @pytest.mark.parametrize(
     ("name", "check", "by"),
-    [("sick_entropy", "entropy_stuck", 0.7), ("sick_near_pays", "return_without_goal", 0.7),
-     ("sick_learning_rate", "updates_too_large", 0.7), ("sick_forgets", "updates_too_large", 0.9),
-     ("sick_begun", "beginning_lost", 0.7)],
-)  # fmt: skip
+    [
+        ("sick_entropy", "entropy_stuck", 0.7),
+        ("sick_near_pays", "return_without_goal", 0.7),
+        ("sick_learning_rate", "updates_too_large", 0.7),
+        ("sick_forgets", "updates_too_large", 0.9),
+        ("sick_begun", "beginning_lost", 0.7),
+    ],
+)
 def test_a_sick_run_is_known_before_its_end(name, check, by):
     watcher, certain = watched(name)
     assert min(share for share, found in certain if found == check) <= by
@@ -66,7 +71,12 @@ def test_a_finding_is_certain_once_and_only_when_seen_twice():
     for line in lines_of("sick_entropy"):
         watcher.add(line)
         if watcher.due():
-            looks.append((watcher.look(line["progress/agent_steps"], 0.5), {f.check for f in watcher.findings}))
+            looks.append(
+                (
+                    watcher.look(line["progress/agent_steps"], 0.5),
+                    {f.check for f in watcher.findings},
+                )
+            )
     first = next(i for i, (_, seen) in enumerate(looks) if "entropy_stuck" in seen)
     assert not looks[first][0] and "entropy_stuck" in [f.check for f in looks[first + 1][0]]
 
@@ -81,13 +91,19 @@ def test_early_in_the_budget_only_what_cannot_mend_itself_is_critical():
     assert "not_finite" in [f.check for f in watcher.look(101, 0.1)]
 
 
-@pytest.mark.parametrize(("share", "severity"), [(0.1, "info"), (0.3, "warning"), (0.6, "critical")])
+@pytest.mark.parametrize(
+    ("share", "severity"), [(0.1, "info"), (0.3, "warning"), (0.6, "critical")]
+)
 def test_that_nothing_is_learnt_is_a_note_then_a_warning_then_critical(share, severity):
     random = np.random.default_rng(0)
     watcher = Watcher({})
     for i in range(200):
         watcher.add(
-            {"progress/agent_steps": 1000 * i, "episode/agent/return": 10 + random.normal(), "ppo/agent/policy_loss": 0.1}
+            {
+                "progress/agent_steps": 1000 * i,
+                "episode/agent/return": 10 + random.normal(),
+                "ppo/agent/policy_loss": 0.1,
+            }
         )
     watcher.look(200_000, share)
     assert [f.severity for f in watcher.findings if f.check == "return_flat"] == [severity]
@@ -107,7 +123,9 @@ def test_the_live_log_is_that_of_the_files():
     watcher, _ = watched("healthy_pursuit")
     read = read_log(LUDUS / "healthy_pursuit")
     for name, curve in watcher.log().curves.items():
-        assert (curve.values == read.curves[name].values).all() and (curve.steps == read.curves[name].steps).all()
+        assert (curve.values == read.curves[name].values).all() and (
+            curve.steps == read.curves[name].steps
+        ).all()
 
 
 def finding(check: str, cause: str, severity: str = "warning") -> Finding:
@@ -115,11 +133,17 @@ def finding(check: str, cause: str, severity: str = "warning") -> Finding:
 
 
 def test_one_record_per_finding():
-    """Two roles with the same illness are two findings; a finding in new words is the old one; one that goes is marked."""
+    """Two roles with the same illness are two findings; a finding in new words is the old one; one
+    that goes is marked."""
     watcher = Watcher({})
-    watcher.conclude([finding("a", "of hider"), finding("a", "of seeker"), finding("b", "by 3")], 10)
+    watcher.conclude(
+        [finding("a", "of hider"), finding("a", "of seeker"), finding("b", "by 3")], 10
+    )
     watcher.conclude([finding("a", "of seeker", "critical"), finding("b", "by 4")], 20)
-    told = [(r.finding.check, r.finding.cause, r.finding.severity, r.seen, r.gone) for r in watcher.records]
+    told = [
+        (r.finding.check, r.finding.cause, r.finding.severity, r.seen, r.gone)
+        for r in watcher.records
+    ]
     assert told == [
         ("a", "of hider", "warning", 10, 20),
         ("a", "of seeker", "critical", 10, None),
@@ -136,7 +160,9 @@ def test_a_long_column_keeps_every_second_row():
         column.add(i, 10.0 * i)
     curve = column.curve("x")
     assert len(curve) == MOST_ROWS // 2 + 2
-    assert (curve.steps[1:] - curve.steps[:-1] == 2).all() and (curve.values == 10 * curve.steps).all()
+    assert (curve.steps[1:] - curve.steps[:-1] == 2).all() and (
+        curve.values == 10 * curve.steps
+    ).all()
 
 
 def test_looking_costs_little_of_the_time(monkeypatch):
@@ -153,7 +179,8 @@ def test_looking_costs_little_of_the_time(monkeypatch):
 
 
 def test_a_crowded_machine_is_no_illness():
-    """Seven other programs on the only core of a healthy run, one after the other: a twelfth of the speed at the end."""
+    """Seven other programs on the only core of a healthy run, one after the other: a twelfth of the
+    speed at the end."""
     (seen,) = [f for f in examine(read_log(LUDUS / "healthy_crowded")) if f.check == "slowing_down"]
     assert (
         seen.severity == "info"

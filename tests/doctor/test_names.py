@@ -27,7 +27,10 @@ from ludus.doctor.watch import examine
         ("AverageVVals", "ppo/agent/value_mean"),
         ("train/ent_coef", "rainbow/agent/temperature"),  # of SB3's SAC: PPO does not log its own
         ("losses/alpha", "rainbow/agent/temperature"),
-        ("info/learner/default_policy/learner_stats/entropy_coeff", "ppo/agent/entropy_coefficient"),
+        (
+            "info/learner/default_policy/learner_stats/entropy_coeff",
+            "ppo/agent/entropy_coefficient",
+        ),
         ("learners/red/curr_entropy_coeff", "ppo/red/entropy_coefficient"),
     ],
 )
@@ -36,10 +39,16 @@ def test_a_name_is_recognised(theirs, ours):
 
 
 def test_what_is_minus_the_entropy_is_negated():
-    assert ours_for("train/entropy_loss") == ours_for("Loss / Entropy loss") == ("ppo/agent/entropy", -1.0)
+    assert (
+        ours_for("train/entropy_loss")
+        == ours_for("Loss / Entropy loss")
+        == ("ppo/agent/entropy", -1.0)
+    )
 
 
-@pytest.mark.parametrize("name", ["MaxEpRet", "rewards/iter", "train/n_updates", "losses/alpha_loss"])
+@pytest.mark.parametrize(
+    "name", ["MaxEpRet", "rewards/iter", "train/n_updates", "losses/alpha_loss"]
+)
 def test_what_means_something_else_is_left_alone(name):
     assert ours_for(name) is None
 
@@ -68,6 +77,8 @@ def test_all_modules_together_are_no_role():
 
 @pytest.mark.parametrize(("rows", "few"), [(7, True), (12, False)])
 def test_a_log_of_a_few_rows_says_that_it_is_too_short_to_judge(tmp_path, rows, few):
-    (tmp_path / "progress.csv").write_text("steps,return\n" + "".join(f"{i},{i}\n" for i in range(rows)))
+    (tmp_path / "progress.csv").write_text(
+        "steps,return\n" + "".join(f"{i},{i}\n" for i in range(rows))
+    )
     log = read_log(tmp_path)
     assert log.rows == rows and (verdict(examine(log)) == "too_little_data") == few

@@ -1,5 +1,5 @@
-"""The doctor reads files with numpy and the standard library: it must run where nothing else of Ludus is installed but what
-errors and damaged files need."""
+"""The doctor reads files with numpy and the standard library: it must run where nothing else of
+Ludus is installed but what errors and damaged files need."""
 
 import ast
 import sys

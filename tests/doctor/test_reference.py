@@ -33,16 +33,20 @@ def reference(tmp_path_factory):
 
 
 def test_the_band_by_hand(reference):
-    """Seeds lie 4 apart: half of that wider at both sides; neighbours differ by 1; the median goes 19 up: 2 + 1 + 0.95."""
+    """Seeds lie 4 apart: half of that wider at both sides; neighbours differ by 1; the median goes
+    19 up: 2 + 1 + 0.95."""
     band = reference.bands[NAME]
     assert band.steps.tolist() == [100.0 * i for i in range(1, 21)]
     assert band.median == pytest.approx(np.arange(1, 21)) and reference.seeds == 3
-    assert band.low == pytest.approx(band.median - 2 - 3.95, rel=1e-3) and band.high == pytest.approx(
-        band.median + 2 + 3.95, rel=1e-3
-    )
+    assert band.low == pytest.approx(
+        band.median - 2 - 3.95, rel=1e-3
+    ) and band.high == pytest.approx(band.median + 2 + 3.95, rel=1e-3)
 
 
-@pytest.mark.parametrize(("shift", "check"), [(0, "on_track"), (5.5, "on_track"), (6.5, "off_track"), (-6.5, "off_track")])
+@pytest.mark.parametrize(
+    ("shift", "check"),
+    [(0, "on_track"), (5.5, "on_track"), (6.5, "off_track"), (-6.5, "off_track")],
+)
 def test_in_the_band_and_outside(reference, shift, check):
     found = track(log(shift), reference)
     assert found.check == check and found.severity == ("info" if check == "on_track" else "warning")
@@ -52,7 +56,9 @@ def test_when_it_left_the_band(reference):
     run = log(0)
     run.curves[NAME].values[12:] = 0.0  # the 13th row is at step 1300, where 7.05 is the least
     found = track(run, reference)
-    assert found.first_step == 1300 and "return 0, usual at this step 14.1 to 25.9" in found.evidence
+    assert (
+        found.first_step == 1300 and "return 0, usual at this step 14.1 to 25.9" in found.evidence
+    )
     run = log(0)
     run.curves[NAME].values[[5, 18]] = 0.0  # once or twice is chance
     assert track(run, reference).check == "on_track"
@@ -82,9 +88,15 @@ def test_any_run_can_be_compared(reference, steps):
 
 def test_the_reference_with_the_fewest_differences_is_chosen(tmp_path):
     for name, envs in (("a", 8), ("b", 16)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(make(name, [log(0, envs=envs), log(1, envs=envs)])))
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps(make(name, [log(0, envs=envs), log(1, envs=envs)]))
+        )
     chosen = find(tmp_path, {"game": "pursuit", "algorithm": "ppo", "envs": 16})
-    assert chosen is not None and chosen.recipe == "b" and differences(chosen, {"game": "pursuit", "envs": 32}) == ["envs"]
+    assert (
+        chosen is not None
+        and chosen.recipe == "b"
+        and differences(chosen, {"game": "pursuit", "envs": 32}) == ["envs"]
+    )
     assert find(tmp_path, {"game": "pursuit", "algorithm": "rainbow"}) is None
 
 
@@ -100,9 +112,14 @@ def test_shipped_references_can_be_read(path):
 
 @pytest.mark.parametrize(
     ("name", "check"),
-    [("healthy_cartpole", "on_track"), ("healthy_cartpole_seed", "on_track"), ("healthy_crowded", "on_track"),
-     ("sick_entropy", "off_track"), ("sick_learning_rate", "off_track")],
-)  # fmt: skip
+    [
+        ("healthy_cartpole", "on_track"),
+        ("healthy_cartpole_seed", "on_track"),
+        ("healthy_crowded", "on_track"),
+        ("sick_entropy", "off_track"),
+        ("sick_learning_rate", "off_track"),
+    ],
+)
 def test_real_runs_beside_the_shipped_reference(name, check):
     run = read_log(LUDUS / name)
     shipped = find(REFERENCES, run.config)
@@ -112,8 +129,28 @@ def test_real_runs_beside_the_shipped_reference(name, check):
 def test_the_commands(tmp_path, capsys):
     made = tmp_path / "made.json"
     for arguments, status in (
-        (["reference", "cart", str(LUDUS / "healthy_cartpole"), str(LUDUS / "healthy_cartpole_seed"), "--output", str(made)], 0),
-        (["reference", "cart", str(LUDUS / "healthy_cartpole"), str(LUDUS / "healthy_pursuit"), "--output", str(made)], 2),
+        (
+            [
+                "reference",
+                "cart",
+                str(LUDUS / "healthy_cartpole"),
+                str(LUDUS / "healthy_cartpole_seed"),
+                "--output",
+                str(made),
+            ],
+            0,
+        ),
+        (
+            [
+                "reference",
+                "cart",
+                str(LUDUS / "healthy_cartpole"),
+                str(LUDUS / "healthy_pursuit"),
+                "--output",
+                str(made),
+            ],
+            2,
+        ),
         (["run", str(LUDUS / "sick_entropy"), "--reference", "--json"], 1),
         (["run", str(LUDUS / "sick_leak"), "--reference"], 2),
     ):
@@ -122,4 +159,7 @@ def test_the_commands(tmp_path, capsys):
         assert int(stop.value.code or 0) == status
     assert read(made).bands
     told = capsys.readouterr()
-    assert "off_track" in told.out and "there is no reference for gym:tests.doctor.logs.leaky:Leaky-v0" in told.err
+    assert (
+        "off_track" in told.out
+        and "there is no reference for gym:tests.doctor.logs.leaky:Leaky-v0" in told.err
+    )

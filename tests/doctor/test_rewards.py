@@ -1,4 +1,5 @@
-"""The TOML format, and each mechanism on the smallest reward that shows it, with the sum worked by hand."""
+"""The TOML format, and each mechanism on the smallest reward that shows it, with the sum worked by
+hand."""
 
 import pytest
 
@@ -14,7 +15,14 @@ def reward(*terms: dict, **episode):
 
 
 def goal(value=10.0, **more):
-    return {"name": "goal", "kind": "terminal", "value": value, "goal": True, "ends_episode": True, **more}
+    return {
+        "name": "goal",
+        "kind": "terminal",
+        "value": value,
+        "goal": True,
+        "ends_episode": True,
+        **more,
+    }
 
 
 def keys(described) -> dict[str, str]:
@@ -23,18 +31,28 @@ def keys(described) -> dict[str, str]:
 
 SICK = {
     "shaping_outweighs_the_goal": reward(goal(), {"name": "near", "kind": "shaping", "value": 0.1}),
-    "paid_cycle": reward(goal(), {"name": "pick_up", "kind": "event", "value": 1, "cycles": True, "cycle_steps": 4}),
-    "doing_nothing_pays": reward(goal(), {"name": "alive", "kind": "per_step", "value": 1, "passive": True}),
+    "paid_cycle": reward(
+        goal(), {"name": "pick_up", "kind": "event", "value": 1, "cycles": True, "cycle_steps": 4}
+    ),
+    "doing_nothing_pays": reward(
+        goal(), {"name": "alive", "kind": "per_step", "value": 1, "passive": True}
+    ),
     "goal_unreachable_or_too_rare": reward(goal(reach_probability=1e-5)),
     "goal_punished": reward(goal(-1)),
-    "clip_cuts_the_goal": reward(goal(), {"name": "hit", "kind": "event", "value": 1, "max_times": 2}, reward_clip=1.0),
-    "proxy_without_goal": reward(goal(), {"name": "score", "kind": "event", "value": 2, "max_times": 10}),
+    "clip_cuts_the_goal": reward(
+        goal(), {"name": "hit", "kind": "event", "value": 1, "max_times": 2}, reward_clip=1.0
+    ),
+    "proxy_without_goal": reward(
+        goal(), {"name": "score", "kind": "event", "value": 2, "max_times": 10}
+    ),
     "dying_early_pays": reward(
         goal(reach_probability=0.01),
         {"name": "time", "kind": "per_step", "value": -1},
         {"name": "pit", "kind": "terminal", "value": -1, "ends_episode": True},
     ),
-    "penalties_outweigh_the_goal": reward(goal(), {"name": "energy", "kind": "per_step", "low": -1, "high": 0, "varies": True}),
+    "penalties_outweigh_the_goal": reward(
+        goal(), {"name": "energy", "kind": "per_step", "low": -1, "high": 0, "varies": True}
+    ),
     "credit_too_late_for_the_discount": reward(goal(), gamma=0.8),
 }
 
@@ -93,7 +111,8 @@ def test_a_bonus_for_living_is_harmless_where_standing_still_falls():
 
 
 def test_saving_time_is_a_goal():
-    """Mountain car pays -1 a step and nothing at the flag: arriving at a quarter of the time saves 75."""
+    """Mountain car pays -1 a step and nothing at the flag: arriving at a quarter of the time saves
+    75."""
     described = reward(goal(0.0), {"name": "time", "kind": "per_step", "value": -1})
     assert Ledger(described).success == 75 and verdict(audit(described)) == "ok"
 
@@ -114,7 +133,9 @@ def test_a_goal_that_needs_itself_is_unreachable():
 def test_a_round_that_costs_more_time_than_it_pays_is_no_cycle():
     lap = {"name": "lap", "kind": "event", "value": 0.1, "cycles": True, "cycle_steps": 4}
     assert keys(reward(goal(1.0), lap))["paid_cycle"] == "critical"
-    assert "paid_cycle" not in keys(reward(goal(1.0), lap, {"name": "time", "kind": "per_step", "value": -0.05}))
+    assert "paid_cycle" not in keys(
+        reward(goal(1.0), lap, {"name": "time", "kind": "per_step", "value": -0.05})
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,12 +148,21 @@ def test_a_round_that_costs_more_time_than_it_pays_is_no_cycle():
         ({"episode": {"max_steps": 10, "gamma": 1.5}, "term": [goal()]}, "between 0 and 1"),
         ({"episode": {"max_steps": 10}, "term": [{"name": "x", "kind": "event"}]}, "has no value"),
         ({"episode": {"max_steps": 10}, "term": [{"kind": "event", "value": 1}]}, "has no name"),
-        ({"episode": {"max_steps": 10}, "term": [{"name": "x", "kind": "evnt", "value": 1}]}, "did you mean 'event'"),
+        (
+            {"episode": {"max_steps": 10}, "term": [{"name": "x", "kind": "evnt", "value": 1}]},
+            "did you mean 'event'",
+        ),
         ({"episode": {"max_steps": 10}, "term": [goal(), goal()]}, "two terms"),
         ({"episode": {"max_steps": 10}, "term": [goal(requires="kye")]}, "requires 'kye'"),
         ({"episode": {"max_steps": 10}, "term": [goal(value="ten")]}, "not a finite number"),
         ({"episode": {"max_steps": 10}, "term": [goal(goal="yes")]}, "neither true nor false"),
-        ({"episode": {"max_steps": 10}, "term": [{"name": "x", "kind": "event", "low": 2, "high": 1}]}, "exchange them"),
+        (
+            {
+                "episode": {"max_steps": 10},
+                "term": [{"name": "x", "kind": "event", "low": 2, "high": 1}],
+            },
+            "exchange them",
+        ),
         ({"episode": {"max_steps": 10}, "term": [goal(low=1)]}, "a value and a range"),
     ],
 )
@@ -154,8 +184,15 @@ def test_json_shape():
     result = as_json(audit(SICK["goal_punished"]))
     assert result["verdict"] == "critical"
     assert set(result["findings"][0]) == {
-        "check", "severity", "cause", "evidence", "confidence", "fix", "first_step", "last_step",
-    }  # fmt: skip
+        "check",
+        "severity",
+        "cause",
+        "evidence",
+        "confidence",
+        "fix",
+        "first_step",
+        "last_step",
+    }
 
 
 def test_stages_beside_a_goal_that_pays_every_step_are_let_be():
@@ -167,7 +204,8 @@ def test_stages_beside_a_goal_that_pays_every_step_are_let_be():
 
 
 def test_staying_alive_is_no_side_income_where_it_is_a_skill():
-    """A bird that flies through pipes: 0.1 a step, 1 a pipe. It cannot have the first without the second."""
+    """A bird that flies through pipes: 0.1 a step, 1 a pipe. It cannot have the first without the
+    second."""
     alive = {"name": "alive", "kind": "per_step", "value": 0.1}
     pipe = {"name": "pipe", "kind": "event", "value": 1, "max_times": 3, "goal": True}
     assert verdict(audit(reward(alive, pipe, failure_probability=0.02))) == "ok"

@@ -8,17 +8,24 @@ from ludus.doctor.log import Curve, Log
 
 
 def log(stage, budget, most=None, stages=3):
-    """Ten rows of 100 agent-steps; the current stage began with the row in which its number was reached."""
+    """Ten rows of 100 agent-steps; the current stage began with the row in which its number was
+    reached."""
     numbers = np.array(stage, float)
     steps = np.arange(1, len(stage) + 1) * 100.0
     began = {n: i * 100 for i, n in reversed(list(enumerate(stage)))}
     spent = np.array([s - began[n] for s, n in zip(steps, stage, strict=True)])
     curves = {
-        "progress/agent_steps": steps, "curriculum/stage": numbers, "curriculum/stages": np.full(len(stage), float(stages)),
-        "curriculum/stage_agent_steps": spent, "curriculum/bound": np.full(len(stage), 0.31),
+        "progress/agent_steps": steps,
+        "curriculum/stage": numbers,
+        "curriculum/stages": np.full(len(stage), float(stages)),
+        "curriculum/stage_agent_steps": spent,
+        "curriculum/bound": np.full(len(stage), 0.31),
         "curriculum/needed": np.full(len(stage), 0.9),
-    }  # fmt: skip
-    config = {"train.total_agent_steps": budget, "curriculum.stages": [{"most_agent_steps": most}] * stages}
+    }
+    config = {
+        "train.total_agent_steps": budget,
+        "curriculum.stages": [{"most_agent_steps": most}] * stages,
+    }
     return Log("here", {n: Curve(n, steps, v) for n, v in curves.items()}, config=config)
 
 

@@ -13,7 +13,9 @@ def resembling(rows: int, alike: float, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     values = np.zeros(rows)
     for i in range(rows):
-        values[i] = alike * values[i - 1] + rng.normal() * np.sqrt(1 - alike**2) if i else rng.normal()
+        values[i] = (
+            alike * values[i - 1] + rng.normal() * np.sqrt(1 - alike**2) if i else rng.normal()
+        )
     return values
 
 
@@ -21,7 +23,9 @@ def resembling(rows: int, alike: float, seed: int) -> np.ndarray:
 def test_noise_is_measured_whatever_the_trend(alike):
     values = resembling(20_000, alike, seed=0) + np.linspace(0, 300, 20_000)
     found = noise(values)
-    assert found.alike == pytest.approx(alike, abs=0.05) and found.deviation == pytest.approx(1.0, rel=0.15)
+    assert found.alike == pytest.approx(alike, abs=0.05) and found.deviation == pytest.approx(
+        1.0, rel=0.15
+    )
 
 
 def test_error_of_independent_rows_is_the_textbooks():
@@ -47,13 +51,17 @@ def test_noise_alone_is_seldom_called_a_rise(rows, alike):
 @pytest.mark.parametrize("rows", [60, 300, 3000])
 def test_a_rise_of_ten_deviations_is_never_missed(rows):
     for seed in range(30):
-        values = resembling(rows, 0.8, seed) + 10 / (1 + np.exp(-12 * (np.linspace(0, 1, rows) - 0.4)))
+        values = resembling(rows, 0.8, seed) + 10 / (
+            1 + np.exp(-12 * (np.linspace(0, 1, rows) - 0.4))
+        )
         judged = progress(curve(values))
         assert judged.learned and judged.lost < 0.5
 
 
 def test_what_was_gained_and_lost_again():
-    up_and_down = np.concatenate([np.linspace(0, 10, 50), np.linspace(10, 1, 50)]) + 0.1 * resembling(100, 0.0, seed=4)
+    up_and_down = np.concatenate(
+        [np.linspace(0, 10, 50), np.linspace(10, 1, 50)]
+    ) + 0.1 * resembling(100, 0.0, seed=4)
     judged = progress(curve(up_and_down))
     assert judged.learned and judged.lost > 0.7 and judged.failing
 

@@ -1,4 +1,5 @@
-"""What the doctor tells people to type can be typed: options exist, take the value, and belong to the algorithm in use."""
+"""What the doctor tells people to type can be typed: options exist, take the value, and belong to
+the algorithm in use."""
 
 import ast
 import contextlib
@@ -25,8 +26,12 @@ from tests.doctor.test_trial import trial
 
 LOGS = Path(__file__).parent / "logs" / "ludus"
 RECIPE_OF = {"ppo": "pursuit", "rainbow": "racing_lidar"}
-OPTION = re.compile(r"(?<![\w./])(?:--)?((?:learn|rainbow|policy|train|checkpoint|league|curriculum|game)\.[a-zA-Z][\w.-]*\w)")
-WITH_VALUE = re.compile(r"--([a-z]+\.[\w.-]*\w)[ =](-?\d[\w.>-]*|True|False)|(?<!-)\b([a-z]+\.[a-z_.]*[a-z])=([\w.]+)")
+OPTION = re.compile(
+    r"(?<![\w./])(?:--)?((?:learn|rainbow|policy|train|checkpoint|league|curriculum|game)\.[a-zA-Z][\w.-]*\w)"
+)
+WITH_VALUE = re.compile(
+    r"--([a-z]+\.[\w.-]*\w)[ =](-?\d[\w.>-]*|True|False)|(?<!-)\b([a-z]+\.[a-z_.]*[a-z])=([\w.]+)"
+)
 OF_RAINBOW = {"grad_norm", "clipped_updates", "lr"}
 """What its logs have in common with those of PPO."""
 NOT_OF_RAINBOW = re.compile(r"strategy/|sensitivity/.*/memory|action/.*/saturated")
@@ -53,12 +58,19 @@ def problem(option: str, algorithm: str, value: str | None = None) -> str:
 def problems(finding: Finding, algorithm: str) -> list[str]:
     valued = {(a or b).replace("-", "_"): v or w for a, v, b, w in WITH_VALUE.findall(finding.fix)}
     named = {name.replace("-", "_"): None for name in OPTION.findall(finding.fix)}
-    named |= {name: None if value.startswith("*") else value for name, value in finding.overrides.items()}
-    return [told for name, value in (named | valued).items() if (told := problem(name, algorithm, value))]
+    named |= {
+        name: None if value.startswith("*") else value for name, value in finding.overrides.items()
+    }
+    return [
+        told
+        for name, value in (named | valued).items()
+        if (told := problem(name, algorithm, value))
+    ]
 
 
 def as_rainbow(log: Log) -> Log:
-    """The same curves as Rainbow would log them, with its loss in place of PPO's and values that diverge with it."""
+    """The same curves as Rainbow would log them, with its loss in place of PPO's and values that
+    diverge with it."""
     curves = {}
     for name, curve in log.curves.items():
         family, _, key = name.partition("/")
@@ -74,7 +86,13 @@ def as_rainbow(log: Log) -> Log:
             curves[f"rainbow/{key}"] = Curve(f"rainbow/{key}", curve.steps, curve.values)
     broken = {name.replace("ppo/", "rainbow/"): step for name, step in log.not_finite.items()}
     return Log(
-        log.source, curves, broken, log.lists, {**log.config, "algorithm": "rainbow"}, ours=True, better_low=log.better_low
+        log.source,
+        curves,
+        broken,
+        log.lists,
+        {**log.config, "algorithm": "rainbow"},
+        ours=True,
+        better_low=log.better_low,
     )
 
 
@@ -93,7 +111,10 @@ def test_fixes_of_runs_are_for_the_algorithm_in_use(algorithm):
     checks, wrong = set(), []
     for folder in sorted(LOGS.iterdir()):
         whole = read_log(folder)
-        for log in (whole, explodes(dataclasses.replace(whole, curves=dict(whole.curves), not_finite={}))):
+        for log in (
+            whole,
+            explodes(dataclasses.replace(whole, curves=dict(whole.curves), not_finite={})),
+        ):
             mine = log.config.get("algorithm") or "ppo"
             if mine != algorithm:
                 if mine == "rainbow":
@@ -115,10 +136,15 @@ def test_fixes_of_runs_are_for_the_algorithm_in_use(algorithm):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "gamma"), [("ppo", "learn.gamma"), ("ppo", "learn.roles.chaser.gamma"), ("rainbow", "rainbow.gamma")]
+    ("algorithm", "gamma"),
+    [("ppo", "learn.gamma"), ("ppo", "learn.roles.chaser.gamma"), ("rainbow", "rainbow.gamma")],
 )
 def test_fixes_of_recipes_are_for_the_algorithm_in_use(algorithm, gamma):
-    found = [f for case in before.CASES.values() for f in earnings.judge(dataclasses.replace(case, gamma_option=gamma))]
+    found = [
+        f
+        for case in before.CASES.values()
+        for f in earnings.judge(dataclasses.replace(case, gamma_option=gamma))
+    ]
     late = trial(lengths=np.full(40, 900.0), paid_share=1 / 900)
     found += [
         f
@@ -127,10 +153,15 @@ def test_fixes_of_recipes_are_for_the_algorithm_in_use(algorithm, gamma):
     ]
     found += [
         f
-        for b in (dataclasses.replace(before.HEALTHY, threads=8), dataclasses.replace(before.HEALTHY, checkpoints=0.1))
+        for b in (
+            dataclasses.replace(before.HEALTHY, threads=8),
+            dataclasses.replace(before.HEALTHY, checkpoints=0.1),
+        )
         for f in budget.judge(b)
     ]
-    assert {"goal_beyond_the_discount", "credit_too_late_for_the_discount", "too_many_threads"} <= {f.check for f in found}
+    assert {"goal_beyond_the_discount", "credit_too_late_for_the_discount", "too_many_threads"} <= {
+        f.check for f in found
+    }
     assert not [told for finding in found for told in problems(finding, algorithm)]
 
 
@@ -140,8 +171,17 @@ def strings(path: Path) -> list[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
             within |= {id(part) for part in node.values}
-            found.append("".join(str(part.value) if isinstance(part, ast.Constant) else "ROLE" for part in node.values))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
+            found.append(
+                "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "ROLE"
+                    for part in node.values
+                )
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in within
+        ):
             found.append(node.value)
     return found
 
@@ -149,7 +189,13 @@ def strings(path: Path) -> list[str]:
 def test_every_option_that_the_doctor_names_exists():
     """Also in what no stored log brings to light; of whichever algorithm it is."""
     sources = sorted((Path(ludus.__file__).parent / "doctor").rglob("*.py"))
-    named = {name for path in sources for text in strings(path) for name in OPTION.findall(text) if not name.endswith(".ROLE")}
+    named = {
+        name
+        for path in sources
+        for text in strings(path)
+        for name in OPTION.findall(text)
+        if not name.endswith(".ROLE")
+    }
     assert len(named) > 20
     for name in sorted(named):
         if name.startswith("game.") or name in ("learn.roles", "curriculum.stages"):

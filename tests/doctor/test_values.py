@@ -1,5 +1,5 @@
-"""Values that have settled at one reward: CartPole pays 1 a step, so with gamma 0.99 a value of 100 steps is about 40 on average.
-And values that can see no further than their targets were copied."""
+"""Values that have settled at one reward: CartPole pays 1 a step, so with gamma 0.99 a value of 100
+steps is about 40 on average. And values that can see no further than their targets were copied."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,18 @@ STEPS = np.arange(60) * 100
 
 
 def log_of(q, returns, lengths):
-    values = {"rainbow/agent/q_mean": q, "episode/agent/return": returns, "episode/agent/length": lengths}
-    return Log("test", {n: Curve(n, STEPS, np.broadcast_to(np.asarray(v, float), STEPS.shape)) for n, v in values.items()})
+    values = {
+        "rainbow/agent/q_mean": q,
+        "episode/agent/return": returns,
+        "episode/agent/length": lengths,
+    }
+    return Log(
+        "test",
+        {
+            n: Curve(n, STEPS, np.broadcast_to(np.asarray(v, float), STEPS.shape))
+            for n, v in values.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +43,8 @@ def test_only_a_value_that_has_settled_at_one_reward_of_many(q, returns, lengths
 
 
 def budgeted(copied_every, updates, returns=0.0, share=1.0, **settings):
-    """A run of 60,000 steps and 200 to an episode, `share` of it done, with so many updates so far."""
+    """A run of 60,000 steps and 200 to an episode, `share` of it done, with so many updates so
+    far."""
     values = {
         "rainbow/agent/loss": 1.0,
         "episode/agent/return": returns,
@@ -41,9 +52,23 @@ def budgeted(copied_every, updates, returns=0.0, share=1.0, **settings):
         "progress/updates": updates,
     }
     values |= {"progress/agent_steps": np.linspace(0, 60_000 * share, 60)}
-    log = Log("test", {n: Curve(n, STEPS, np.broadcast_to(np.asarray(v, float), STEPS.shape)) for n, v in values.items()})
-    rainbow = {"target_every": copied_every, "target_tau": 1.0, "n_step": 1, "gamma": 0.997, **settings}
-    log.config = {"algorithm": "rainbow", "train.total_agent_steps": 60_000} | {f"rainbow.{k}": v for k, v in rainbow.items()}
+    log = Log(
+        "test",
+        {
+            n: Curve(n, STEPS, np.broadcast_to(np.asarray(v, float), STEPS.shape))
+            for n, v in values.items()
+        },
+    )
+    rainbow = {
+        "target_every": copied_every,
+        "target_tau": 1.0,
+        "n_step": 1,
+        "gamma": 0.997,
+        **settings,
+    }
+    log.config = {"algorithm": "rainbow", "train.total_agent_steps": 60_000} | {
+        f"rainbow.{k}": v for k, v in rainbow.items()
+    }
     return log
 
 
@@ -59,7 +84,10 @@ BETTER = np.linspace(0, 10, 60)
         (budgeted(1000, UPDATES, n_step=10), None),
         (budgeted(100, UPDATES), None),
         (budgeted(1000, UPDATES, gamma=0.95), None),  # it does not look further than that
-        (budgeted(1, UPDATES, target_tau=0.001), "critical"),  # a thousandth of a copy, a thousand times as often
+        (
+            budgeted(1, UPDATES, target_tau=0.001),
+            "critical",
+        ),  # a thousandth of a copy, a thousand times as often
         (budgeted(1, UPDATES, target_tau=0.01), None),
         (budgeted(100, UPDATES / 10, share=0.1), None),  # at this pace there will be enough
         (budgeted(1000, UPDATES / 10, share=0.1), "critical"),

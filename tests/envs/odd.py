@@ -146,20 +146,34 @@ class Masked(Counter):
 
 
 class Mixed(Counter):
-    """A container of everything, and an action of everything, which must come back as it was sent."""
+    """A container of everything, and an action of everything, which must come back as it was
+    sent."""
 
     observation_space = spaces.Dict(
-        {"eye": spaces.Box(0, 255, (9, 12, 3), np.uint8), "kind": spaces.Discrete(3), "pair": spaces.Tuple((spaces.MultiBinary(2), spaces.Box(-1, 1, (2, 2))))}
-    )  # fmt: skip
+        {
+            "eye": spaces.Box(0, 255, (9, 12, 3), np.uint8),
+            "kind": spaces.Discrete(3),
+            "pair": spaces.Tuple((spaces.MultiBinary(2), spaces.Box(-1, 1, (2, 2)))),
+        }
+    )
     action_space = spaces.Dict(
-        {"move": spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32)), "keys": spaces.MultiBinary(3),
-         "modes": spaces.Tuple((spaces.Discrete(3, start=5), spaces.MultiDiscrete([2, 4])))}
-    )  # fmt: skip
+        {
+            "move": spaces.Box(
+                np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32)
+            ),
+            "keys": spaces.MultiBinary(3),
+            "modes": spaces.Tuple((spaces.Discrete(3, start=5), spaces.MultiDiscrete([2, 4]))),
+        }
+    )
 
     def look(self):
         eye = np.zeros((9, 12, 3), np.uint8)
         eye[1, 2] = (10, 20, 30)
-        return {"eye": eye, "kind": 1, "pair": (np.array([1, 0], np.int8), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32))}
+        return {
+            "eye": eye,
+            "kind": 1,
+            "pair": (np.array([1, 0], np.int8), np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)),
+        }
 
     def step(self, action):
         assert self.action_space.contains(action), action
@@ -167,7 +181,8 @@ class Mixed(Counter):
 
 
 class Race(ParallelEnv):
-    """Runners of one role and a judge of another, who sees less. Runner 0 dies in step 2; all end in step 4."""
+    """Runners of one role and a judge of another, who sees less. Runner 0 dies in step 2; all end
+    in step 4."""
 
     metadata = {"name": "race"}  # noqa: RUF012
     possible_agents = ["runner_0", "runner_1", "judge"]  # noqa: RUF012
@@ -183,13 +198,21 @@ class Race(ParallelEnv):
         return self.look(), {name: {} for name in self.agents}
 
     def look(self):
-        return {name: np.full(self.observation_space(name).shape, self.time, np.float32) for name in self.agents}
+        return {
+            name: np.full(self.observation_space(name).shape, self.time, np.float32)
+            for name in self.agents
+        }
 
     def step(self, actions):
         assert list(actions) == self.agents
         self.time += 1
-        shown, rewards = self.look(), {name: float(self.possible_agents.index(name)) for name in self.agents}
-        ended = {name: self.time == 4 or (self.time == 2 and name == "runner_0") for name in self.agents}
+        shown, rewards = (
+            self.look(),
+            {name: float(self.possible_agents.index(name)) for name in self.agents},
+        )
+        ended = {
+            name: self.time == 4 or (self.time == 2 and name == "runner_0") for name in self.agents
+        }
         self.agents = [name for name in self.agents if not ended[name]]
         return shown, rewards, ended, dict.fromkeys(ended, False), {name: {} for name in ended}
 
@@ -203,10 +226,11 @@ class Newcomer(Race):
 
 
 class Workshop(ParallelEnv):
-    """Agents that act differently, in no order; the second apprentice is unlike the first. Episodes of four steps.
+    """Agents that act differently, in no order; the second apprentice is unlike the first. Episodes
+    of four steps.
 
-    The cutter earns its first number, the painter 1 for pressing its one key and choosing "2", an apprentice 1 for its
-    highest allowed choice.
+    The cutter earns its first number, the painter 1 for pressing its one key and choosing "2", an
+    apprentice 1 for its highest allowed choice.
     """
 
     metadata = {"name": "workshop"}  # noqa: RUF012
@@ -222,7 +246,12 @@ class Workshop(ParallelEnv):
         shown = spaces.Box(0, 10, (1,), np.float32)
         if not agent.startswith("apprentice"):
             return shown
-        return spaces.Dict({"observation": shown, "action_mask": spaces.MultiBinary(int(self.action_space(agent).n))})
+        return spaces.Dict(
+            {
+                "observation": shown,
+                "action_mask": spaces.MultiBinary(int(self.action_space(agent).n)),
+            }
+        )
 
     def action_space(self, agent):
         return next(space for name, space in self.actions.items() if agent.startswith(name))
@@ -243,10 +272,14 @@ class Workshop(ParallelEnv):
         assert actions["apprentice_0"] < 3, "a forbidden action was taken"
         self.time += 1
         rewards = {
-            "cutter_0": float(actions["cutter_0"][0]), "cutter_1": float(actions["cutter_1"][0]),
-            "painter_0": float(actions["painter_0"]["key"][0] == 1 and actions["painter_0"]["tone"] == 2),
-            "apprentice_0": float(actions["apprentice_0"] == 2), "apprentice_1": float(actions["apprentice_1"] == 1),
-        }  # fmt: skip
+            "cutter_0": float(actions["cutter_0"][0]),
+            "cutter_1": float(actions["cutter_1"][0]),
+            "painter_0": float(
+                actions["painter_0"]["key"][0] == 1 and actions["painter_0"]["tone"] == 2
+            ),
+            "apprentice_0": float(actions["apprentice_0"] == 2),
+            "apprentice_1": float(actions["apprentice_1"] == 1),
+        }
         over = dict.fromkeys(self.agents, self.time == 4)
         if self.time == 4:
             self.agents = []
@@ -294,7 +327,8 @@ class Huge(Noisy):
 
 
 class Board(Counter):
-    """Three squares to take, one a step; only free ones may be taken, and none is free at the end. The first is worth 1.
+    """Three squares to take, one a step; only free ones may be taken, and none is free at the end.
+    The first is worth 1.
 
     `cut`: it ends truncated.
     """
@@ -311,7 +345,13 @@ class Board(Counter):
         assert self.free[action], "a taken square was taken"
         self.free[action] = 0
         over = not self.free.any()
-        return self.look(), float(action == 0), over and not self.cut, over and self.cut, self.info()
+        return (
+            self.look(),
+            float(action == 0),
+            over and not self.cut,
+            over and self.cut,
+            self.info(),
+        )
 
     def look(self):
         return self.free.astype(np.float32)
@@ -342,7 +382,9 @@ class Forgetful(Board):
 class DictBoard(Board):
     """Its mask is part of the observation."""
 
-    observation_space = spaces.Dict({"observation": Board.observation_space, "action_mask": spaces.MultiBinary(3)})
+    observation_space = spaces.Dict(
+        {"observation": Board.observation_space, "action_mask": spaces.MultiBinary(3)}
+    )
 
     def look(self):
         return {"observation": self.free.astype(np.float32), "action_mask": self.free.copy()}
@@ -352,13 +394,19 @@ class DictBoard(Board):
 
 
 class Turns(ParallelEnv):
-    """Two agents on one board of four squares; who is not to move may do nothing, and what it does is ignored."""
+    """Two agents on one board of four squares; who is not to move may do nothing, and what it does
+    is ignored."""
 
     metadata = {"name": "turns"}  # noqa: RUF012
     possible_agents = ["player_0", "player_1"]  # noqa: RUF012
 
     def observation_space(self, agent):
-        return spaces.Dict({"observation": spaces.Box(0, 1, (4,), np.float32), "action_mask": spaces.MultiBinary(4)})
+        return spaces.Dict(
+            {
+                "observation": spaces.Box(0, 1, (4,), np.float32),
+                "action_mask": spaces.MultiBinary(4),
+            }
+        )
 
     def action_space(self, agent):
         return spaces.Discrete(4)
@@ -382,9 +430,12 @@ class Turns(ParallelEnv):
         over = not self.free.any()
         names, self.agents = self.agents, [] if over else self.agents
         return (
-            self.look(), dict.fromkeys(names, 0.5), dict.fromkeys(names, over), dict.fromkeys(names, False),
+            self.look(),
+            dict.fromkeys(names, 0.5),
+            dict.fromkeys(names, over),
+            dict.fromkeys(names, False),
             {name: {} for name in names},
-        )  # fmt: skip
+        )
 
 
 class Torque(Counter):

@@ -1,4 +1,5 @@
-"""The demo page in a real browser: its games are trained while it draws them, and it finds the next run by itself."""
+"""The demo page in a real browser: its games are trained while it draws them, and it finds the next
+run by itself."""
 
 import importlib.util
 import shutil
@@ -11,9 +12,12 @@ from ludus.api import train
 from ludus.envs.foreign import ForeignBatch
 from ludus.envs.gate import Gate
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = pytest.mark.skipif(
-    BROWSER is None or importlib.util.find_spec("playwright") is None, reason="no Chromium, or playwright is not installed"
+    BROWSER is None or importlib.util.find_spec("playwright") is None,
+    reason="no Chromium, or playwright is not installed",
 )
 ENVS = 32
 
@@ -55,9 +59,24 @@ def test_its_games_are_learned_while_it_draws_them(page, tmp_path):
     done = []
 
     def work():
-        values = {"train.threads": 1, "learn.rollout": 32, "eval.episodes": ENVS, "eval.greedy": False, "log.tensorboard": False,
-                  "eval.every_agent_steps": 12_000}  # fmt: skip
-        done.append(train("remote:0", run=tmp_path / "run", quiet=True, envs=ENVS, total_agent_steps=12_000, **values))
+        values = {
+            "train.threads": 1,
+            "learn.rollout": 32,
+            "eval.episodes": ENVS,
+            "eval.greedy": False,
+            "log.tensorboard": False,
+            "eval.every_agent_steps": 12_000,
+        }
+        done.append(
+            train(
+                "remote:0",
+                run=tmp_path / "run",
+                quiet=True,
+                envs=ENVS,
+                total_agent_steps=12_000,
+                **values,
+            )
+        )
 
     trainer = threading.Thread(target=work)
     trainer.start()
@@ -69,7 +88,8 @@ def test_its_games_are_learned_while_it_draws_them(page, tmp_path):
     assert text(page, "status") == "connected" and int(text(page, "rate").removesuffix("%")) > 60
     assert int(text(page, "balls").replace(",", "")) > 12_000 // 12
     painted = page.evaluate(
-        "[...document.querySelectorAll('canvas')].map((c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((b) => b > 0))"
+        "[...document.querySelectorAll('canvas')].map((c) => c.getContext('2d').getImageData(0, 0, "
+        "c.width, c.height).data.some((b) => b > 0))"
     )
     assert painted == [True] * 9  # eight games and the curve
     assert page.complaints == []

@@ -1,4 +1,5 @@
-"""The examples run: a few steps each. (`name` is the game: tests of one game share a process, and so its compiled rules.)"""
+"""The examples run: a few steps each. (`name` is the game: tests of one game share a process, and
+so its compiled rules.)"""
 
 import importlib.util
 import math
@@ -24,7 +25,10 @@ def test_rllib_style(name):
 
 
 @pytest.mark.parametrize("name", ["hide_and_seek"])
-@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None,
+    reason="Stable-Baselines3 is not installed",
+)
 def test_stable_baselines_seeks(name):
     from examples.sb3_seeker import main
 
@@ -33,7 +37,8 @@ def test_stable_baselines_seeks(name):
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("websockets") is None, reason="remote envs (pip install 'ludus[remote]') are not installed"
+    importlib.util.find_spec("websockets") is None,
+    reason="remote envs (pip install 'ludus[remote]') are not installed",
 )
 def test_remote_client():
     from examples.remote_client import ENVS, main
@@ -55,9 +60,13 @@ def test_remote_client():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hide_and_seek"])
-@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None,
+    reason="Stable-Baselines3 is not installed",
+)
 def test_stable_baselines_learns_to_seek(name):
-    """It starts with about one hider in thirty; the last third of the budget must bring several times as many."""
+    """It starts with about one hider in thirty; the last third of the budget must bring several
+    times as many."""
     from examples.sb3_seeker import main
 
     curve = main(400_000)

@@ -1,4 +1,5 @@
-"""A run in envs of another library acts in them: their observations in, their actions out, and no env is made."""
+"""A run in envs of another library acts in them: their observations in, their actions out, and no
+env is made."""
 
 import json
 import sys
@@ -18,17 +19,24 @@ from tests.envs.test_in import ODD
 
 def trained(folder, game):
     config = Config(
-        game=game, envs=2, policy=PolicyConfig(hidden=(8,), initial_log_std=1.0), learn=PPOConfig(rollout=8, minibatches=1, epochs=1),
-        train=TrainConfig(total_agent_steps=20, threads=1), eval=EvalConfig(episodes=1, greedy=False),
+        game=game,
+        envs=2,
+        policy=PolicyConfig(hidden=(8,), initial_log_std=1.0),
+        learn=PPOConfig(rollout=8, minibatches=1, epochs=1),
+        train=TrainConfig(total_agent_steps=20, threads=1),
+        eval=EvalConfig(episodes=1, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0),
-    )  # fmt: skip
+    )
     return ludus.train(config, run=folder, quiet=True).path
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agents")
-    return {name: trained(folder / name, ODD + name) for name in ("Mixed", "Board", "DictBoard", "Torque")}
+    return {
+        name: trained(folder / name, ODD + name)
+        for name in ("Mixed", "Board", "DictBoard", "Torque")
+    }
 
 
 def test_a_box_has_its_own_limits(runs):
@@ -60,7 +68,10 @@ def test_rows_of_a_vector_env(runs):
     actions, state = agent.act(observation, greedy=True)
     assert envs.action_space.contains(actions)
     alone, its_state = agent.act(odd.Mixed().look(), greedy=True)
-    assert np.allclose(actions["move"][1], alone["move"], atol=1e-5) and state[1].shape == its_state[0].shape
+    assert (
+        np.allclose(actions["move"][1], alone["move"], atol=1e-5)
+        and state[1].shape == its_state[0].shape
+    )
 
 
 def test_masks_are_needed_and_kept(runs):
@@ -82,20 +93,33 @@ def test_masks_are_needed_and_kept(runs):
 
 
 def test_no_env_is_made(runs, monkeypatch):
-    monkeypatch.setattr(sys.modules["ludus.envs.foreign"], "make_env", lambda *a: pytest.fail("an env is made"))
-    assert odd.Torque.action_space.contains(ludus.load(runs["Torque"]).act(np.zeros(1, np.float32))[0])
+    monkeypatch.setattr(
+        sys.modules["ludus.envs.foreign"], "make_env", lambda *a: pytest.fail("an env is made")
+    )
+    assert odd.Torque.action_space.contains(
+        ludus.load(runs["Torque"]).act(np.zeros(1, np.float32))[0]
+    )
 
 
 @pytest.mark.parametrize(
     "space",
     [
-        spaces.Box(-np.inf, np.inf, (2, 3), np.float32), spaces.Box(np.array([0, -1.5]), np.array([np.inf, 2]), dtype=np.float64),
-        spaces.Box(0, 255, (9, 9, 3), np.uint8), spaces.Discrete(4, start=-2), spaces.MultiDiscrete([[2, 3], [4, 5]]),
-        spaces.MultiBinary([2, 2]), spaces.Tuple((spaces.Discrete(2), spaces.Dict({"b": spaces.Discrete(3), "a": spaces.MultiBinary(1)}))),
-        spaces.Dict([(2, spaces.Discrete(2)), (1, spaces.Discrete(3))]), spaces.Box(0, 1, (), np.float32),
+        spaces.Box(-np.inf, np.inf, (2, 3), np.float32),
+        spaces.Box(np.array([0, -1.5]), np.array([np.inf, 2]), dtype=np.float64),
+        spaces.Box(0, 255, (9, 9, 3), np.uint8),
+        spaces.Discrete(4, start=-2),
+        spaces.MultiDiscrete([[2, 3], [4, 5]]),
+        spaces.MultiBinary([2, 2]),
+        spaces.Tuple(
+            (spaces.Discrete(2), spaces.Dict({"b": spaces.Discrete(3), "a": spaces.MultiBinary(1)}))
+        ),
+        spaces.Dict([(2, spaces.Discrete(2)), (1, spaces.Discrete(3))]),
+        spaces.Box(0, 1, (), np.float32),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_spaces_survive_json(space):
     again = from_json(json.loads(json.dumps(to_json(space), allow_nan=False)))
-    assert again == space and (not isinstance(space, spaces.Dict) or list(again.spaces) == list(space.spaces))
+    assert again == space and (
+        not isinstance(space, spaces.Dict) or list(again.spaces) == list(space.spaces)
+    )

@@ -15,9 +15,19 @@ from tests.envs import odd
 from tests.envs.test_in import ODD
 
 QUICK = {
-    "envs": 2, "total_agent_steps": 20, "quiet": True, "train.threads": 1, "learn.rollout": 8, "learn.minibatches": 1, "learn.epochs": 1,
-    "policy.hidden": (8,), "eval.episodes": 1, "eval.greedy": False, "log.tensorboard": False, "log.replay_every": 0,
-}  # fmt: skip
+    "envs": 2,
+    "total_agent_steps": 20,
+    "quiet": True,
+    "train.threads": 1,
+    "learn.rollout": 8,
+    "learn.minibatches": 1,
+    "learn.epochs": 1,
+    "policy.hidden": (8,),
+    "eval.episodes": 1,
+    "eval.greedy": False,
+    "log.tensorboard": False,
+    "log.replay_every": 0,
+}
 
 SCRIPT = """
 import ludus
@@ -43,7 +53,9 @@ def test_from_a_script(tmp_path, monkeypatch):
     runpy.run_path("mine.py", run_name="__main__")
     handed_over._known.clear()
     with pytest.raises(
-        LudusError, match=r"the env Mine was handed over by a program.*ludus.resume\(RUN, env=…\).*module:function"
+        LudusError,
+        match=r"the env Mine was handed over by a program.*ludus.resume\(RUN, "
+        r"env=…\).*module:function",
     ):
         ludus.resume(tmp_path / "run", total_agent_steps=100)
     with pytest.raises(LudusError, match=r"hand it over again"):
@@ -51,7 +63,10 @@ def test_from_a_script(tmp_path, monkeypatch):
 
 
 def test_what_can_be_imported_keeps_its_name():
-    assert Config(game=odd.counter).game == ODD + "counter" and Config(game=odd.Noisy).game == ODD + "Noisy"
+    assert (
+        Config(game=odd.counter).game == ODD + "counter"
+        and Config(game=odd.Noisy).game == ODD + "Noisy"
+    )
 
 
 def test_two_of_one_name_are_two():
@@ -78,12 +93,18 @@ class Locked(odd.Counter):
 
 def test_what_cannot_be_trained_on_is_said():
     with pytest.raises(
-        LudusError, match=r"this Locked cannot be copied \(TypeError: cannot pickle a window\).*a function that makes one"
+        LudusError,
+        match=r"this Locked cannot be copied \(TypeError: cannot pickle a window\).*a function "
+        r"that makes one",
     ):
         ForeignBatch(Config(game=Locked()).game, 1)
-    with pytest.raises(LudusError, match=r"a int is nothing to train on: use a recipe's name, a Config, an env"):
+    with pytest.raises(
+        LudusError, match=r"a int is nothing to train on: use a recipe's name, a Config, an env"
+    ):
         ludus.train(3)
-    with pytest.raises(LudusError, match=r"the game pursuit is trained on by its name: game='my_module:GAME'"):
+    with pytest.raises(
+        LudusError, match=r"the game pursuit is trained on by its name: game='my_module:GAME'"
+    ):
         ludus.train(load_game("pursuit")[0])
 
 

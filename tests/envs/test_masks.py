@@ -5,7 +5,15 @@ import math
 import pytest
 
 from ludus.api import train
-from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, RainbowConfig, TrainConfig
+from ludus.config import (
+    Config,
+    EvalConfig,
+    LogConfig,
+    PolicyConfig,
+    PPOConfig,
+    RainbowConfig,
+    TrainConfig,
+)
 from ludus.envs.foreign import ForeignBatch
 from ludus.errors import LudusError
 from tests.envs.test_in import ODD
@@ -14,7 +22,8 @@ from tests.envs.test_in import ODD
 @pytest.mark.parametrize("kind", ["Board", "CutBoard", "DictBoard"])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_nothing_is_allowed_at_the_end(kind, workers):
-    """Three squares, three steps. Whoever looks at the final row finds everything allowed: nothing that is chosen there counts."""
+    """Three squares, three steps. Whoever looks at the final row finds everything allowed: nothing
+    that is chosen there counts."""
     batch = ForeignBatch(ODD + kind, 1, workers=workers)
     for _ in range(3):  # episodes
         for square in range(3):
@@ -25,11 +34,14 @@ def test_nothing_is_allowed_at_the_end(kind, workers):
             assert batch["action_mask"][0, 0].tolist() == expected
         assert batch["finished"][0] and batch["agent_truncated"][0, 0] == (kind == "CutBoard")
         batch.step()
-        assert batch["resetting"][0] and not batch["valid"][0, 0] and batch["action_mask"][0, 0].all()
+        assert (
+            batch["resetting"][0] and not batch["valid"][0, 0] and batch["action_mask"][0, 0].all()
+        )
 
 
 def test_who_is_not_to_move_is_idle():
-    """Hand-worked: player 0 decides in steps 1 and 3, player 1 in 2 and 4; both earn in all four."""
+    """Hand-worked: player 0 decides in steps 1 and 3, player 1 in 2 and 4; both earn in all
+    four."""
     batch = ForeignBatch(ODD + "Turns", 1, workers=0)
     decided = []
     for square in range(4):
@@ -49,7 +61,11 @@ def test_who_is_not_to_move_is_idle():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Stuck", "env 0 of .*Stuck, step 3: the action mask of agent allows nothing, and the episode goes on"),
+        (
+            "Stuck",
+            "env 0 of .*Stuck, step 3: the action mask of agent allows nothing, and the episode "
+            "goes on",
+        ),
         ("Forgetful", "env 0 of .*Forgetful, step 1: no action mask came"),
     ],
 )
@@ -64,13 +80,21 @@ def test_who_must_act_must_be_allowed_something(name, message):
 @pytest.mark.parametrize("algorithm", ["ppo", "rainbow"])
 @pytest.mark.parametrize("kind", ["CutBoard", "Turns"])
 def test_such_envs_are_trained(tmp_path, algorithm, kind):
-    """Nothing that is logged is NaN: neither what policies make of such rows nor what is bootstrapped from them."""
+    """Nothing that is logged is NaN: neither what policies make of such rows nor what is
+    bootstrapped from them."""
     config = Config(
-        game=ODD + kind, envs=2, algorithm=algorithm, policy=PolicyConfig(hidden=(8,)),
+        game=ODD + kind,
+        envs=2,
+        algorithm=algorithm,
+        policy=PolicyConfig(hidden=(8,)),
         learn=PPOConfig(rollout=16, minibatches=1, epochs=2),
-        rainbow=RainbowConfig(replay=1000, warm_up=40, rollout=8, batch=16, n_step=2, epsilon_over=100),
-        train=TrainConfig(total_agent_steps=250, threads=1), eval=EvalConfig(episodes=2), log=LogConfig(tensorboard=False),
-    )  # fmt: skip
+        rainbow=RainbowConfig(
+            replay=1000, warm_up=40, rollout=8, batch=16, n_step=2, epsilon_over=100
+        ),
+        train=TrainConfig(total_agent_steps=250, threads=1),
+        eval=EvalConfig(episodes=2),
+        log=LogConfig(tensorboard=False),
+    )
     lines = train(config, run=tmp_path / "run", quiet=True).metrics()
     values = {n: v for line in lines for n, v in line.items() if n.startswith((algorithm, "eval/"))}
     assert any("loss" in name for name in values)

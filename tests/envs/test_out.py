@@ -1,4 +1,5 @@
-"""Ludus games as other libraries see them: their own checkers on every game, and what an episode's end looks like."""
+"""Ludus games as other libraries see them: their own checkers on every game, and what an episode's
+end looks like."""
 
 import warnings
 
@@ -44,7 +45,9 @@ def test_rows_are_single_envs_with_seeds_one_after_the_other():
     for i in range(3):
         assert np.array_equal(single.reset(seed=40 + i)[0], first[i])
         for action, (observation, reward, _, truncated, info) in zip(actions, shown, strict=True):
-            seen, earned, _, cut, _ = single.step({kind: value[i] for kind, value in action.items()})
+            seen, earned, _, cut, _ = single.step(
+                {kind: value[i] for kind, value in action.items()}
+            )
             assert earned == reward[i] and cut == truncated[i]
             assert np.array_equal(seen, info["final_obs"][i] if cut else observation[i])
     assert shown[-1][3].all() and shown[-1][4]["_final_obs"].all()
@@ -108,7 +111,8 @@ def test_masks_say_what_is_allowed():
 
 
 def test_one_box_for_all_action_entries():
-    """Hand-worked: keys above 0 are pressed; three options share [-1, 1] as [-1, -1/3), [-1/3, 1/3), [1/3, 1]."""
+    """Hand-worked: keys above 0 are pressed; three options share [-1, 1] as [-1, -1/3), [-1/3,
+    1/3), [1/3, 1]."""
     batch = make_batch("mechs", 1, None, {"per_team": 1, "maps": 1})
     port = Port(batch, box_action=True)
     keys_at = len(batch.layout.continuous)
@@ -117,7 +121,14 @@ def test_one_box_for_all_action_entries():
     action = np.zeros(port.action_space.shape, np.float32)
     action[0], action[keys_at], action[choice_at] = 0.5, 0.1, 1.0
     port.act((0, 0), action)
-    assert batch["continuous"][0, 0, 0] == 0.5 and batch["binary"][0, 0].tolist() == [1, 0, 0, 0, 0, 0]
+    assert batch["continuous"][0, 0, 0] == 0.5 and batch["binary"][0, 0].tolist() == [
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
     assert batch["choices"][0, 0, 0] == options - 1
     action[choice_at] = -1.0 + 2.0 / options + 0.01
     port.act((0, 0), action)
@@ -127,7 +138,9 @@ def test_one_box_for_all_action_entries():
 def test_what_cannot_be_is_refused():
     env = LudusEnv("racing_lidar", tracks=1)
     env.reset(seed=0)
-    with pytest.raises(LudusError, match="choice 11 is not there: options are numbered from 0 to 10"):
+    with pytest.raises(
+        LudusError, match="choice 11 is not there: options are numbered from 0 to 10"
+    ):
         env.step(11)
     with pytest.raises(LudusError, match="nan is not a number"):
         chase = LudusEnv("pursuit")
@@ -137,7 +150,9 @@ def test_what_cannot_be_is_refused():
         LudusEnv("pursuit", opponent="nobody")
     with pytest.raises(LudusError, match="5 rows do not divide into envs of 3 agents"):
         LudusVectorEnv("pursuit", 5, role="runner", agents=3)
-    with pytest.raises(LudusError, match="agents=4 cannot be: the role runner of pursuit has 1 to 3"):
+    with pytest.raises(
+        LudusError, match="agents=4 cannot be: the role runner of pursuit has 1 to 3"
+    ):
         LudusVectorEnv("pursuit", 4, role="runner", agents=4)
     with pytest.raises(LudusError, match="seed -1 is negative"):
         LudusVectorEnv("pursuit", 2).reset(seed=-1)
@@ -157,7 +172,10 @@ def test_the_end_of_an_episode_tells_the_goals():
     rows.reset(seed=0)
     for _ in range(3):
         info = rows.step(np.zeros(2, int))[4]
-    assert info["final_info"]["goal_finish"].tolist() == [0, 0] and info["final_info"]["_goal_finish"].all()
+    assert (
+        info["final_info"]["goal_finish"].tolist() == [0, 0]
+        and info["final_info"]["_goal_finish"].all()
+    )
 
 
 def test_bots_play_the_others():
@@ -178,7 +196,15 @@ def test_a_trained_run_plays_the_others(tmp_path):
         "policy.initial_log_std": -5.0,
         "game.max_steps": 10,
     }
-    run = train("pursuit", run=tmp_path / "run", quiet=True, envs=4, total_agent_steps=128, **values, **{"eval.episodes": 1, "learn.rollout": 8, "train.threads": 1, "log.tensorboard": False})  # fmt: skip
+    run = train(
+        "pursuit",
+        run=tmp_path / "run",
+        quiet=True,
+        envs=4,
+        total_agent_steps=128,
+        **values,
+        **{"eval.episodes": 1, "learn.rollout": 8, "train.threads": 1, "log.tensorboard": False},
+    )
     rows = LudusVectorEnv("pursuit", 2, opponent=f"{run.path}@0", max_steps=10)
     single = LudusEnv("pursuit", opponent={"runner": f"{run.path}@0"}, max_steps=10)
     rows.reset(seed=0)

@@ -1,4 +1,5 @@
-"""Episodes of foreign envs as evaluations record them: numbers that are known, pictures where an env draws itself."""
+"""Episodes of foreign envs as evaluations record them: numbers that are known, pictures where an
+env draws itself."""
 
 import io
 
@@ -42,14 +43,21 @@ class Doubter:
 
     def __init__(self, batch, agents, width):
         self.batch, self.agents, self.width = batch, agents, width
-        self.envs, self.num_envs, self.count = slice(0, batch.num_envs), batch.num_envs, agents.stop - agents.start
+        self.envs, self.num_envs, self.count = (
+            slice(0, batch.num_envs),
+            batch.num_envs,
+            agents.stop - agents.start,
+        )
 
     def act(self):
         self.batch["choices"][:, self.agents] = 1
 
     def thought(self):
         left = TENTH - self.batch["episode_length"][:, self.agents].astype(np.float32).reshape(-1)
-        return {"value": left, "chances": np.full((len(left), self.width), 1 / self.width, np.float32)}
+        return {
+            "value": left,
+            "chances": np.full((len(left), self.width), 1 / self.width, np.float32),
+        }
 
 
 def test_what_happened_is_in_the_file(tmp_path):
@@ -61,20 +69,35 @@ def test_what_happened_is_in_the_file(tmp_path):
     assert found.tensors["observation"][:, 0, 0].tolist() == list(range(11))
     assert found.tensors["reward"].sum() == 10 and (found.tensors["choices"] == 1).all()
     assert found.tensors["alive"][:, 0].tolist() == [True] * 10 + [False]
-    assert found.tensors["value"][:10, 0].tolist() == list(range(10, 0, -1)) and np.isnan(found.tensors["value"][10, 0])
+    assert found.tensors["value"][:10, 0].tolist() == list(range(10, 0, -1)) and np.isnan(
+        found.tensors["value"][10, 0]
+    )
     assert "pictures" not in found.tensors and "no render mode" in found.header["note"]
 
 
 def test_roles_that_differ_are_kept_apart(tmp_path):
-    """The cutter's chances are one mean for each of two numbers, the others' are padded with NaN."""
+    """The cutter's chances are one mean for each of two numbers, the others' are padded with
+    NaN."""
     batch = ForeignBatch(ODD + "Workshop", 1, workers=0)
     batch.set_controller("painter", "random")
     widths = {"cutter": 2, "painter": 4, "apprentice_0": 4, "apprentice_1": 2}
-    recorder = play(batch, [Doubter(batch, s.agents, widths[s.role]) for s in batch.layout.seats if s.role != "painter"])
+    recorder = play(
+        batch,
+        [
+            Doubter(batch, s.agents, widths[s.role])
+            for s in batch.layout.seats
+            if s.role != "painter"
+        ],
+    )
     found = saved(recorder, tmp_path / "a.safetensors")
-    assert [(r["name"], r["count"]) for r in found.header["roles"]] == [(s.role, s.count) for s in batch.layout.seats]
+    assert [(r["name"], r["count"]) for r in found.header["roles"]] == [
+        (s.role, s.count) for s in batch.layout.seats
+    ]
     painter = next(seats for role, seats in found.seats() if role["name"] == "painter")
-    assert found.header["players"][painter.start] == "bot:random" and np.isnan(found.tensors["value"][:, painter]).all()
+    assert (
+        found.header["players"][painter.start] == "bot:random"
+        and np.isnan(found.tensors["value"][:, painter]).all()
+    )
     cutter = next(seats for role, seats in found.seats() if role["name"] == "cutter")
     assert found.tensors["chances"][0, cutter.start, :2].tolist() == [0.5, 0.5]
     assert np.isnan(found.tensors["chances"][0, cutter.start, 2:]).all()
@@ -82,12 +105,18 @@ def test_roles_that_differ_are_kept_apart(tmp_path):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_pictures_show_the_step_they_are_of(tmp_path, workers):
-    """Painter draws one column of 10 pixels more in every step, 80 × 640 pixels in all, which is halved."""
+    """Painter draws one column of 10 pixels more in every step, 80 × 640 pixels in all, which is
+    halved."""
     batch = ForeignBatch(ODD + "Painter", 5, workers=workers, filmed=3)
     recorder = play(batch)
-    assert recorder.count == 3  # only envs that are drawn are watched: a replay without pictures would be the poorer one
+    assert (
+        recorder.count == 3
+    )  # only envs that are drawn are watched: a replay without pictures would be the poorer one
     found = saved(recorder, tmp_path / "a.safetensors", 2)
-    assert found.tensors["picture_step"].tolist() == list(range(11)) and found.header["seconds_per_step"] == 0.25
+    assert (
+        found.tensors["picture_step"].tolist() == list(range(11))
+        and found.header["seconds_per_step"] == 0.25
+    )
     for step, end in enumerate(found.tensors["picture_end"]):
         start = found.tensors["picture_end"][step - 1] if step else 0
         image = np.asarray(Image.open(io.BytesIO(found.tensors["pictures"][start:end].tobytes())))
@@ -97,7 +126,8 @@ def test_pictures_show_the_step_they_are_of(tmp_path, workers):
 
 
 def test_filming_changes_nothing(tmp_path):
-    """The same seeds pay the same, with and without; and an env that cannot draw after all is played without pictures."""
+    """The same seeds pay the same, with and without; and an env that cannot draw after all is
+    played without pictures."""
     paid = []
     for filmed in (0, 2):
         batch = ForeignBatch(ODD + "NoisyPainter", 2, seed=3, workers=0, filmed=filmed)
@@ -106,7 +136,10 @@ def test_filming_changes_nothing(tmp_path):
     assert paid[0] == paid[1]
     batch = ForeignBatch(ODD + "CannotDraw", 1, workers=0, filmed=1)
     found = saved(play(batch), tmp_path / "a.safetensors")
-    assert found.steps == 10 and "render() failed with RuntimeError: the paint is dry" in found.header["note"]
+    assert (
+        found.steps == 10
+        and "render() failed with RuntimeError: the paint is dry" in found.header["note"]
+    )
     assert not ForeignBatch(ODD + "counter", 1, workers=0, filmed=1).filmed
     found = saved(play(ForeignBatch(ODD + "Painter", 1, workers=0)), tmp_path / "b.safetensors")
     assert "drawing had taken enough" in found.header["note"]
@@ -135,4 +168,8 @@ def test_the_best_the_worst_and_the_middle():
 def test_a_picture_must_be_one():
     with pytest.raises(ValueError, match=r"gave float64 \(3, 3, 3\) instead of a picture"):
         pictures.shrink(np.zeros((3, 3, 3)))
-    assert pictures.shrink(np.zeros((SIDE * 2 + 1, 10, 4), np.uint8)).shape == (-(-(SIDE * 2 + 1) // 3), 4, 3)
+    assert pictures.shrink(np.zeros((SIDE * 2 + 1, 10, 4), np.uint8)).shape == (
+        -(-(SIDE * 2 + 1) // 3),
+        4,
+        3,
+    )

@@ -1,4 +1,5 @@
-"""Remote envs: a client that does everything wrong now and then, and what may come over the wire."""
+"""Remote envs: a client that does everything wrong now and then, and what may come over the
+wire."""
 
 import json
 import random
@@ -14,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("websockets", reason="remote envs (pip install 'ludus[remote]') are not installed")
+pytest.importorskip(
+    "websockets", reason="remote envs (pip install 'ludus[remote]') are not installed"
+)
 
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
@@ -28,13 +31,18 @@ from ludus.errors import LudusError
 LENGTH = 10
 CLIENTS: list = []
 HELLO = {
-    "type": "hello", "protocol": 1, "game": "counter", "envs": 2, "observation": ["time", "seed"],
+    "type": "hello",
+    "protocol": 1,
+    "game": "counter",
+    "envs": 2,
+    "observation": ["time", "seed"],
     "action": {"choices": {"move": ["left", "right"]}},
-}  # fmt: skip
+}
 
 
 class Counters(threading.Thread):
-    """A client with envs that pay 1 a step and end after ten. `trouble()` may name a fault to commit."""
+    """A client with envs that pay 1 a step and end after ten. `trouble()` may name a fault to
+    commit."""
 
     def __init__(self, gate, hello=HELLO, trouble=lambda: "", lives=1_000_000):
         super().__init__(daemon=True)
@@ -62,13 +70,20 @@ class Counters(threading.Thread):
                 self.refusals.append(message["reason"])
             if message["type"] != "step":
                 continue
-            times = [0 if reset else t + 1 for t, reset in zip(times, message["reset"], strict=True)]
+            times = [
+                0 if reset else t + 1 for t, reset in zip(times, message["reset"], strict=True)
+            ]
             result = {
-                "type": "result", "step": message["step"], "memory_mb": 12.5,
-                "observation": [[[t, seed % 100]] for t, seed in zip(times, message["seed"], strict=True)],
+                "type": "result",
+                "step": message["step"],
+                "memory_mb": 12.5,
+                "observation": [
+                    [[t, seed % 100]] for t, seed in zip(times, message["seed"], strict=True)
+                ],
                 "reward": [[float(t > 0)] for t in times],
-                "terminated": [[t >= LENGTH] for t in times], "truncated": [[False] for _ in times],
-            }  # fmt: skip
+                "terminated": [[t >= LENGTH] for t in times],
+                "truncated": [[False] for _ in times],
+            }
             fault = self.trouble()
             if fault:
                 self.committed.append(fault)
@@ -103,10 +118,13 @@ def gate():
 
 
 def test_ten_thousand_steps_with_a_client_that_fails_in_every_way(gate):
-    """Training would go on, and no cut episode is ever counted: each that is has ten steps and a return of ten."""
+    """Training would go on, and no cut episode is ever counted: each that is has ten steps and a
+    return of ten."""
     dice = random.Random(3)
     kinds = ["delay", "disconnect", "garbage", "bytes", "nan", "shape", "stale", "error"]
-    client = Counters(gate, {**HELLO, "envs": 8}, lambda: dice.choice(kinds) if dice.random() < 0.03 else "")
+    client = Counters(
+        gate, {**HELLO, "envs": 8}, lambda: dice.choice(kinds) if dice.random() < 0.03 else ""
+    )
     batch = ForeignBatch("remote:0", 8, answer_seconds=0.1)
     begin, valid, lost = time.monotonic(), 0, 0
     lengths, returns = [], []
@@ -128,7 +146,10 @@ def test_ten_thousand_steps_with_a_client_that_fails_in_every_way(gate):
 def test_a_client_that_leaves_for_good_stops_the_run_with_the_cause(gate):
     Counters(gate, trouble=lambda: "nan", lives=1)
     batch = ForeignBatch("remote:0", 2, answer_seconds=0.5, absent_seconds=0.3)
-    with pytest.raises(LudusError, match=r"has 0 of the 2 envs that are needed.*'reward' of its env 0 is not a number"):
+    with pytest.raises(
+        LudusError,
+        match=r"has 0 of the 2 envs that are needed.*'reward' of its env 0 is not a number",
+    ):
         for _ in range(5):
             batch.step()
 
@@ -136,14 +157,20 @@ def test_a_client_that_leaves_for_good_stops_the_run_with_the_cause(gate):
 def test_a_client_that_never_does_right_is_given_up(gate):
     Counters(gate, trouble=lambda: "garbage")
     batch = ForeignBatch("remote:0", 2, answer_seconds=0.5)
-    with pytest.raises(LudusError, match=r"51 faults one after the other; the last: this is no JSON"):
+    with pytest.raises(
+        LudusError, match=r"51 faults one after the other; the last: this is no JSON"
+    ):
         for _ in range(200):
             batch.step()
 
 
 def test_the_others_play_on_while_one_is_away(gate):
     steady = Counters(gate)
-    leaving = Counters(gate, trouble=lambda: "disconnect" if len(leaving.committed) == 0 and turn > 3 else "", lives=1)
+    leaving = Counters(
+        gate,
+        trouble=lambda: "disconnect" if len(leaving.committed) == 0 and turn > 3 else "",
+        lives=1,
+    )
     turn = 0
     while gate.num_envs() < 4:
         time.sleep(0.01)
@@ -162,7 +189,9 @@ def test_rows_start_anew_when_another_batch_played_between(gate):
     evaluation.step()
     assert evaluation["valid"].all() and evaluation["observation"][0, 0, 0] == 1
     training.step()
-    assert training["lost"].all() and training["agent_truncated"].all() and not training["valid"].any()
+    assert (
+        training["lost"].all() and training["agent_truncated"].all() and not training["valid"].any()
+    )
     training.step()
     assert training["resetting"].all() and (training["observation"][:, 0, 0] == 0).all()
 
@@ -180,9 +209,18 @@ def test_training_reports_the_memory_of_its_clients(gate, tmp_path):
 
     Counters(gate, {**HELLO, "envs": 4})
     run = train(
-        "remote:0", run=tmp_path / "run", quiet=True, envs=4, total_agent_steps=600,
-        **{"learn.rollout": 32, "eval.episodes": 4, "policy.hidden": (8,), "log.tensorboard": False},
-    )  # fmt: skip
+        "remote:0",
+        run=tmp_path / "run",
+        quiet=True,
+        envs=4,
+        total_agent_steps=600,
+        **{
+            "learn.rollout": 32,
+            "eval.episodes": 4,
+            "policy.hidden": (8,),
+            "log.tensorboard": False,
+        },
+    )
     last = run.metrics()[-1]
     assert last["memory/client_mb"] == 12.5 and last["eval/self/return"] == LENGTH
     assert 0 < last["speed/share/wait_env"] < 1
@@ -191,14 +229,21 @@ def test_training_reports_the_memory_of_its_clients(gate, tmp_path):
 def test_the_page_and_the_client_are_served(gate):
     page = urllib.request.urlopen(f"http://127.0.0.1:{gate.port}/?envs=2").read().decode()
     assert "new LudusClient" in page
-    assert b"class LudusClient" in urllib.request.urlopen(f"http://127.0.0.1:{gate.port}/ludus.js").read()
+    assert (
+        b"class LudusClient"
+        in urllib.request.urlopen(f"http://127.0.0.1:{gate.port}/ludus.js").read()
+    )
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"http://127.0.0.1:{gate.port}/etc/passwd")
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: the JavaScript client is not tested here")
+@pytest.mark.skipif(
+    shutil.which("node") is None,
+    reason="node is not installed: the JavaScript client is not tested here",
+)
 def test_the_javascript_client_plays(gate, tmp_path):
-    """Two agents in two envs, in node: actions arrive by name, results go back, memory is reported."""
+    """Two agents in two envs, in node: actions arrive by name, results go back, memory is
+    reported."""
     client = Path(__file__).parents[2] / "ludus" / "envs" / "static" / "ludus.js"
     script = tmp_path / "play.js"
     script.write_text(f"""
@@ -215,13 +260,17 @@ def test_the_javascript_client_plays(gate, tmp_path):
         new LudusClient({{ url: "{gate.url()}", game: "pair", envs: 2, agents: ["a_0", "b_0"], observation: ["x"],
           action: {{ binary: ["key"], choices: {{ move: ["left", "right"] }} }}, make: () => new Env() }}).start();
     """)
-    process = subprocess.Popen(["node", "--experimental-websocket", str(script)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["node", "--experimental-websocket", str(script)], stderr=subprocess.DEVNULL
+    )
     try:
         batch = ForeignBatch("remote:0", 2)
         batch["binary"][:, 0] = 1
         for step in (1, 2, 3):
             batch.step()
-            assert batch["observation"][0, :, 0].tolist() == [step, 1] and batch["reward"][1].tolist() == [1, 2]
+            assert batch["observation"][0, :, 0].tolist() == [step, 1] and batch["reward"][
+                1
+            ].tolist() == [1, 2]
         assert batch["agent_truncated"].all() and [s.role for s in batch.layout.seats] == ["a", "b"]
         assert gate.memory_mb() > 1
     finally:
@@ -229,11 +278,14 @@ def test_the_javascript_client_plays(gate, tmp_path):
         process.wait()
 
 
-# -- the wire ----------------------------------------------------------------------------------------------------------
+# -- the wire --------------------------------------------------------------------------------------
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*HELLO, "choices", "x"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*HELLO, "choices", "x"]), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -251,36 +303,55 @@ def test_any_change_of_a_hello_is_understood_or_a_fault(changes):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.dictionaries(st.sampled_from(["observation", "reward", "terminated", "truncated", "step", "type"]), anything, min_size=1)
+    st.dictionaries(
+        st.sampled_from(["observation", "reward", "terminated", "truncated", "step", "type"]),
+        anything,
+        min_size=1,
+    )
 )
 def test_any_change_of_a_result_is_sound_or_a_fault(changes):
     hello = read_hello(json.dumps(HELLO))
     result = {
-        "type": "result", "step": 4, "observation": [[[1, 2]], [[3, 4]]], "reward": [[0], [1]],
-        "terminated": [[False], [True]], "truncated": [[False], [False]],
-    }  # fmt: skip
+        "type": "result",
+        "step": 4,
+        "observation": [[[1, 2]], [[3, 4]]],
+        "reward": [[0], [1]],
+        "terminated": [[False], [True]],
+        "truncated": [[False], [False]],
+    }
     try:
         arrays = read_result(json.dumps({**result, **changes}), hello, 4).arrays
     except Fault as fault:
         assert str(fault)
     else:
-        assert all(np.isfinite(array).all() for array in arrays.values()) and arrays["observation"].shape == (2, 1, 2)
+        assert all(np.isfinite(array).all() for array in arrays.values()) and arrays[
+            "observation"
+        ].shape == (2, 1, 2)
 
 
 def test_masks_that_allow_nothing():
     """At an end, and for who waits while others act; an env in which nobody can act is a fault."""
-    hello = read_hello(json.dumps({**HELLO, "envs": 1, "agents": ["player_0", "player_1"], "masks": True}))
+    hello = read_hello(
+        json.dumps({**HELLO, "envs": 1, "agents": ["player_0", "player_1"], "masks": True})
+    )
     arrays = {"alive": np.ones((1, 2), bool), "resetting": np.zeros(1, bool)}
     host = RemoteHost(None, 1, arrays)
 
     def filled(masks, over=(0, 0)):
         ends = np.array([over], float)
-        result = {"mask": np.array([masks], float), "reward": ends, "terminated": ends, "truncated": 0 * ends}
+        result = {
+            "mask": np.array([masks], float),
+            "reward": ends,
+            "terminated": ends,
+            "truncated": 0 * ends,
+        }
         host._fill_masks(result, hello, {0: 0})
         return result["mask"][0].tolist(), result["idle"][0].tolist()
 
     assert filled([[0, 1], [0, 0]]) == ([[0, 1], [1, 1]], [False, True])
     assert filled([[0, 0], [0, 0]], over=(1, 1)) == ([[1, 1], [1, 1]], [False, False])
     for masks, over in (([[0, 0], [0, 0]], (0, 0)), ([[0, 0], [1, 1]], (0, 1))):
-        with pytest.raises(Fault, match=r"the mask of player_0.* allows nothing, and the episode goes on"):
+        with pytest.raises(
+            Fault, match=r"the mask of player_0.* allows nothing, and the episode goes on"
+        ):
             filled(masks, over)

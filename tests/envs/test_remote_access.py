@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-pytest.importorskip("websockets", reason="remote envs (pip install 'ludus[remote]') are not installed")
+pytest.importorskip(
+    "websockets", reason="remote envs (pip install 'ludus[remote]') are not installed"
+)
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -49,14 +51,19 @@ def refusal(url, **options):
     return message.get("reason", message["type"])
 
 
-# -- who may join ------------------------------------------------------------------------------------------------------
+# -- who may join ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("listens", "host", "origin", "allowed"),
     [
         ("127.0.0.1", "localhost:8770", None, True),
-        ("127.0.0.1", "127.0.0.1:9999", "http://localhost:3000", True),  # a tunnel; a game served from this machine
+        (
+            "127.0.0.1",
+            "127.0.0.1:9999",
+            "http://localhost:3000",
+            True,
+        ),  # a tunnel; a game served from this machine
         ("127.0.0.1", "[::1]:8770", "https://localhost", True),
         ("127.0.0.1", "localhost:8770", "http://evil.example", False),
         ("127.0.0.1", "localhost:8770", "null", False),
@@ -113,16 +120,22 @@ def test_a_page_of_another_site_cannot_join(gate):
         with pytest.raises(InvalidStatus) as refused, connect(gate.url(), origin=origin):
             pass
         assert (
-            refused.value.response.status_code == 403 and b"pages of other sites may not connect" in refused.value.response.body
+            refused.value.response.status_code == 403
+            and b"pages of other sites may not connect" in refused.value.response.body
         )
     assert refusal(gate.url(), origin=f"http://localhost:{gate.port}") == "welcome"
 
 
 def test_a_wrong_token_is_reported_on_both_sides(gate, capfd):
-    for url, words in ((gate.url()[:-1], "the token is wrong"), (gate.url().partition("?")[0], "the token is missing")):
+    for url, words in (
+        (gate.url()[:-1], "the token is wrong"),
+        (gate.url().partition("?")[0], "the token is missing"),
+    ):
         assert words in refusal(url)
     told = capfd.readouterr().err
-    assert "a client was refused: the token is wrong" in told and told.count("\n") == 1  # the second comes too soon to be told
+    assert (
+        "a client was refused: the token is wrong" in told and told.count("\n") == 1
+    )  # the second comes too soon to be told
     assert gate.first is None and not gate.clients
 
 
@@ -131,17 +144,22 @@ def test_the_addresses_are_printed_when_the_trainer_waits(gate, capfd, monkeypat
     with pytest.raises(LudusError, match=r"no env came to ws://localhost:\d+ within"):
         gate.layout()
     told = capfd.readouterr().err
-    assert f"  ws://localhost:{gate.port}/?token={gate.access.token}\n" in told and f"  {gate.url('http')}\n" in told
+    assert (
+        f"  ws://localhost:{gate.port}/?token={gate.access.token}\n" in told
+        and f"  {gate.url('http')}\n" in told
+    )
     assert max(map(len, told.splitlines())) < 80
 
 
-@pytest.mark.parametrize("address", ["x", "", "²", "65536", "9" * 5000, "..:8770", "a" * 300 + ":8770", "localhost:0x1"])
+@pytest.mark.parametrize(
+    "address", ["x", "", "²", "65536", "9" * 5000, "..:8770", "a" * 300 + ":8770", "localhost:0x1"]
+)
 def test_an_address_that_cannot_be_listened_at_is_one_sentence(address):
     with pytest.raises(LudusError, match=r"names no port|cannot listen"):
         Gate.at(address)
 
 
-# -- what a client may make the trainer keep and wait for --------------------------------------------------------------
+# -- what a client may make the trainer keep and wait for ------------------------------------------
 
 
 def test_who_talks_out_of_turn_is_dismissed(gate):
@@ -149,7 +167,9 @@ def test_who_talks_out_of_turn_is_dismissed(gate):
         connection.send(json.dumps(HELLO))
         assert json.loads(connection.recv(5))["type"] == "welcome"
         connection.send(json.dumps({**RESULT, "step": 1}))
-        assert "it sent a message that was not asked for" in json.loads(connection.recv(5))["reason"]
+        assert (
+            "it sent a message that was not asked for" in json.loads(connection.recv(5))["reason"]
+        )
     assert gate.num_envs() == 0
 
 
@@ -216,7 +236,7 @@ def test_a_client_that_does_not_read_cannot_stop_the_others(gate, monkeypatch):
         assert not playing.is_alive() and batch is not None
 
 
-# -- what messages may say ---------------------------------------------------------------------------------------------
+# -- what messages may say -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -231,7 +251,10 @@ def test_a_client_that_does_not_read_cannot_stop_the_others(gate, monkeypatch):
         ({"agents": ["a", "a"]}, "'a' twice"),
         ({"agents": ["a" * 65]}, "a name has 1 to 64"),
         ({"agents": {"a": 1}}, "must be a list"),
-        ({"agents": [f"agent_{i}" for i in range(65)]}, "'agents' has 65: it must be a list of 1 to 64"),
+        (
+            {"agents": [f"agent_{i}" for i in range(65)]},
+            "'agents' has 65: it must be a list of 1 to 64",
+        ),
         ({"agents": [None]}, "a name has 1 to 64"),
         ({"game": ["catch"]}, "'game' has \\['catch'\\]"),
         ({"game": "x\n"}, "'game' has"),
@@ -245,10 +268,16 @@ def test_a_client_that_does_not_read_cannot_stop_the_others(gate, monkeypatch):
             "a step of 4,096 envs has 4,108,288 numbers.*offer 522 envs",
         ),
         (
-            {"agents": [f"a_{i}" for i in range(64)], "observation": [f"o{i}" for i in range(4000)]},
+            {
+                "agents": [f"a_{i}" for i in range(64)],
+                "observation": [f"o{i}" for i in range(4000)],
+            },
             "the 64 agents of an env have 256,128",
         ),
-        ({"action": {"choices": {f"c{i}": ["a", "b", "c"] for i in range(2000)}}}, "an agent has 6,000 actions"),
+        (
+            {"action": {"choices": {f"c{i}": ["a", "b", "c"] for i in range(2000)}}},
+            "an agent has 6,000 actions",
+        ),
         ({"action": {"choices": {"\x00": ["a"]}}}, "'action.choices' has"),
         ({"action": {"binary": ["k"] * 2}}, "'k' twice"),
     ],
@@ -283,7 +312,17 @@ def test_what_a_result_cannot_say(changes, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["9" * 5000, "[" * 2000, '{"type": ' + "9" * 4400 + "}", '{"a":' * 900, "\x1b]0;x\x07", "{}", "[]", "\ud800"]
+    "text",
+    [
+        "9" * 5000,
+        "[" * 2000,
+        '{"type": ' + "9" * 4400 + "}",
+        '{"a":' * 900,
+        "\x1b]0;x\x07",
+        "{}",
+        "[]",
+        "\ud800",
+    ],
 )
 def test_text_that_is_no_message(text):
     with pytest.raises(Fault) as fault:
@@ -292,9 +331,12 @@ def test_text_that_is_no_message(text):
 
 
 def test_an_honest_result_always_fits():
-    """The longest numbers there are, with Python's spaces, for the largest and the smallest client."""
+    """The longest numbers there are, with Python's spaces, for the largest and the smallest
+    client."""
     for envs, entries in ((1, 1), (100, 1000)):
-        hello = read_hello(json.dumps({**HELLO, "envs": envs, "observation": [f"o{i}" for i in range(entries)]}))
+        hello = read_hello(
+            json.dumps({**HELLO, "envs": envs, "observation": [f"o{i}" for i in range(entries)]})
+        )
         long = -1.2345678901234567e-300
         result = {
             "type": "result",

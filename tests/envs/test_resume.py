@@ -1,11 +1,20 @@
-"""A resume in envs that cannot be saved: their episodes are cut where they stood, and everything else goes on."""
+"""A resume in envs that cannot be saved: their episodes are cut where they stood, and everything
+else goes on."""
 
 import numpy as np
 import pytest
 import torch
 
 import ludus
-from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, RainbowConfig, TrainConfig
+from ludus.config import (
+    Config,
+    EvalConfig,
+    LogConfig,
+    PolicyConfig,
+    PPOConfig,
+    RainbowConfig,
+    TrainConfig,
+)
 from ludus.training import checkpoint
 from ludus.training.loop import Trainer
 from ludus.training.run import Run
@@ -16,12 +25,17 @@ LENGTH = 6  # steps of a rollout: an episode of `counter` has ten
 
 def trained(folder, **changes):
     config = Config(
-        game=ODD + "counter", envs=3, policy=PolicyConfig(hidden=(8,)),
+        game=ODD + "counter",
+        envs=3,
+        policy=PolicyConfig(hidden=(8,)),
         learn=PPOConfig(rollout=LENGTH, minibatches=1, epochs=1),
-        rainbow=RainbowConfig(replay=300, warm_up=10, rollout=LENGTH, batch=8, n_step=2, epsilon_over=100),
-        train=TrainConfig(total_agent_steps=40, threads=1), eval=EvalConfig(episodes=1, greedy=False),
+        rainbow=RainbowConfig(
+            replay=300, warm_up=10, rollout=LENGTH, batch=8, n_step=2, epsilon_over=100
+        ),
+        train=TrainConfig(total_agent_steps=40, threads=1),
+        eval=EvalConfig(episodes=1, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0),
-    )  # fmt: skip
+    )
     for name, value in changes.items():
         setattr(config, name, value)
     return ludus.train(config, run=folder, quiet=True)
@@ -39,23 +53,38 @@ def rainbow(tmp_path_factory):
 
 
 def test_the_replay_goes_on_and_nothing_runs_across(rainbow):
-    """`counter` shows its step, so every transition can be read: what follows step 3 is step 4, never the new episode's 0."""
+    """`counter` shows its step, so every transition can be read: what follows step 3 is step 4,
+    never the new episode's 0."""
     trainer = restored(rainbow)
     role = trainer.algorithm.roles["agent"]
-    replay, rows, last, pay = role.replay, torch.arange(3), int(role.replay.head) - 1, role.config.reward_scale
+    replay, rows, last, pay = (
+        role.replay,
+        torch.arange(3),
+        int(role.replay.head) - 1,
+        role.config.reward_scale,
+    )
     assert last >= LENGTH  # it was kept
     before = replay.observation[last, :, 0].clone()
     assert (before > 0).all() and (before < 9).all()  # in the middle of an episode
     trainer.iterate()
     gamma = torch.tensor(0.5)
     cut = replay.transitions(torch.full((3,), last), rows, gamma)
-    assert cut.earned.tolist() == pytest.approx([pay] * 3) and cut.usable.all()  # one step, then its value
+    assert (
+        cut.earned.tolist() == pytest.approx([pay] * 3) and cut.usable.all()
+    )  # one step, then its value
     assert cut.discount.tolist() == [0.5] * 3
     assert torch.equal(cut.following[0, :, 0], before + 1)
     two = replay.transitions(torch.full((3,), last - 1), rows, gamma)
-    assert two.earned.tolist() == pytest.approx([1.5 * pay] * 3) and torch.equal(two.following[0, :, 0], before + 1)
-    final, first = last + 1, last + 2  # the row that shows the end, and the first of the new episode
-    assert torch.equal(replay.observation[final, :, 0], before + 1) and not replay.valid[final].any()
+    assert two.earned.tolist() == pytest.approx([1.5 * pay] * 3) and torch.equal(
+        two.following[0, :, 0], before + 1
+    )
+    final, first = (
+        last + 1,
+        last + 2,
+    )  # the row that shows the end, and the first of the new episode
+    assert (
+        torch.equal(replay.observation[final, :, 0], before + 1) and not replay.valid[final].any()
+    )
     assert (replay.observation[first, :, 0] == 0).all() and replay.valid[first].all()
 
 
@@ -63,7 +92,9 @@ def test_a_memory_does_not_reach_into_the_next_episode(tmp_path):
     run = trained(tmp_path / "run", policy=PolicyConfig(hidden=(8,), memory="lstm", memory_size=4))
     trainer = restored(run)
     role = trainer.algorithm.roles["agent"]
-    assert role.state.abs().sum() > 0 and not role.start.any()  # as it was when the episodes were cut
+    assert (
+        role.state.abs().sum() > 0 and not role.start.any()
+    )  # as it was when the episodes were cut
     trainer.iterate()
     assert not role.rollout.valid[0].any() and role.rollout.valid[1].all()
     assert role.rollout.starts[:3].tolist() == [[False] * 3, [True] * 3, [False] * 3]
@@ -71,8 +102,13 @@ def test_a_memory_does_not_reach_into_the_next_episode(tmp_path):
 
 
 def test_every_resume_has_new_seeds(tmp_path):
-    """Seeds depend on the run's seed and on how far it is: the same for the same checkpoint, others for another one."""
-    run = trained(tmp_path / "run", game=ODD + "Noisy", checkpoint=ludus.config.CheckpointConfig(every_agent_steps=10))
+    """Seeds depend on the run's seed and on how far it is: the same for the same checkpoint, others
+    for another one."""
+    run = trained(
+        tmp_path / "run",
+        game=ODD + "Noisy",
+        checkpoint=ludus.config.CheckpointConfig(every_agent_steps=10),
+    )
     first, *_, newest = checkpoint.steps(run)
 
     def begins(step):

@@ -30,7 +30,8 @@ def make():
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_time_of_resets_and_of_workers(workers):
-    """Two envs, ten steps and a reset each: 0.04 s of resets; 0.2 s of CPU time, which only a worker has to tell of."""
+    """Two envs, ten steps and a reset each: 0.04 s of resets; 0.2 s of CPU time, which only a
+    worker has to tell of."""
     batch = ForeignBatch(f"env:{__name__}:make", 2, workers=workers)
     batch.read_spent()
     for _ in range(TENTH + 1):

@@ -1,4 +1,5 @@
-"""Evidence made before training: on a small game run as plain Python, whose answers are known, and on a whole recipe."""
+"""Evidence made before training: on a small game run as plain Python, whose answers are known, and
+on a whole recipe."""
 
 import numpy as np
 import pytest
@@ -27,14 +28,25 @@ def played(batch: Batch, role: str = "left"):
 
 
 def test_what_each_player_earns(plain):
-    """Five steps: 'one' pays 2 in each, a push half a point to the left agent only. Standing still never pushes."""
+    """Five steps: 'one' pays 2 in each, a push half a point to the left agent only. Standing still
+    never pushes."""
     earned, _ = played(Batch(COUNTER, 8))
     random, still = earned.plays
-    assert (still.returns == 10).all() and (still.goals["pushes"] == 0).all() and still.terms == {"one": 10.0, "push": 0.0}
+    assert (
+        (still.returns == 10).all()
+        and (still.goals["pushes"] == 0).all()
+        and still.terms == {"one": 10.0, "push": 0.0}
+    )
     assert random.returns == pytest.approx(10 + 0.5 * random.goals["pushes"])
     assert random.earliest == {"one": 1, "push": 1} and still.earliest == {"one": 1}
-    assert (still.first_goal == 1).all() and (still.last_goal == 5).all() and (still.lengths == 5).all()
-    assert earned.goal_terms == ("one",) and earned.other_terms == ("push",) and earned.max_steps == 5
+    assert (
+        (still.first_goal == 1).all()
+        and (still.last_goal == 5).all()
+        and (still.lengths == 5).all()
+    )
+    assert (
+        earned.goal_terms == ("one",) and earned.other_terms == ("push",) and earned.max_steps == 5
+    )
     other, _ = played(Batch(COUNTER, 8), "right")
     assert other.other_terms == () and (other.plays[0].returns == 10).all()
 
@@ -52,7 +64,11 @@ def test_extremes_of_what_is_seen(plain):
     _, seen = played(batch)
     spaces = examine_spaces(batch, seen, normalised=True, seconds=10.0)
     assert [s.role for s in spaces] == ["left", "right"] and spaces[0].entries == ("total", "time")
-    assert spaces[0].high[1] >= 1.7 and spaces[0].low[1] == pytest.approx(0.1) and not spaces[0].not_finite
+    assert (
+        spaces[0].high[1] >= 1.7
+        and spaces[0].low[1] == pytest.approx(0.1)
+        and not spaces[0].not_finite
+    )
 
 
 @phase(lanes="agents", writes="total")
@@ -73,7 +89,12 @@ def test_randomness_that_no_seed_governs_is_found(plain):
 
 
 def test_an_observation_that_is_not_a_number_is_found(plain):
-    batch = Batch(variant(step=[end, look, look_through_zero], reset=[clear, look]), 2, overrides={"max_steps": 9}, jit=False)
+    batch = Batch(
+        variant(step=[end, look, look_through_zero], reset=[clear, look]),
+        2,
+        overrides={"max_steps": 9},
+        jit=False,
+    )
     _, seen = played(batch)
     assert examine_spaces(batch, seen, True, 5.0)[0].not_finite == ("total",)
 
@@ -83,11 +104,16 @@ def test_a_simulator_that_holds_other_values_is_found(plain):
     assert received(batch) == []
     batch["weights"][1, 0] = 3.0
     (finding,) = received(batch)
-    assert finding.check == "game_not_as_asked" and "reward.one is 3.0 instead of 2.0 in 1 of 2 envs" in finding.evidence
+    assert (
+        finding.check == "game_not_as_asked"
+        and "reward.one is 3.0 instead of 2.0 in 1 of 2 envs" in finding.evidence
+    )
 
 
 def test_the_same_episode_again_and_again(plain):
-    game = variant(step=[add_anything, end, look])  # stands for any randomness of an episode's start
+    game = variant(
+        step=[add_anything, end, look]
+    )  # stands for any randomness of an episode's start
     batch = Batch(game, 3, jit=False)
     keys = []
     repeated = Repeated(batch, slice(0, 1))
@@ -95,7 +121,9 @@ def test_the_same_episode_again_and_again(plain):
         batch.step()
         keys.append(batch["key"].copy())
     assert (np.array(keys) == np.array(keys)[:, :1]).all()  # all envs alike
-    assert keys[0].tolist() == keys[6].tolist() == keys[12].tolist()  # five steps and a reset row, then the same again
+    assert (
+        keys[0].tolist() == keys[6].tolist() == keys[12].tolist()
+    )  # five steps and a reset row, then the same again
     assert (repeated.returns == 2 * 5 + 0.0).all()
 
 
@@ -119,7 +147,11 @@ def test_a_recipe_that_would_be_refused_is_critical():
     config = config_of("pursuit")
     config.train.total_agent_steps = 100
     found = check_config(config, seconds=1.0)
-    assert found[0].check == "refused" and found[0].severity == "critical" and "would be no update" in found[0].evidence
+    assert (
+        found[0].check == "refused"
+        and found[0].severity == "critical"
+        and "would be no update" in found[0].evidence
+    )
     assert {"few_updates", "few_episodes"} <= {f.check for f in found}
 
 
@@ -135,7 +167,8 @@ def test_a_gpu_that_is_not_there_is_critical(monkeypatch):
 
 
 def test_rewards_that_pay_for_standing_still_are_found_by_trying():
-    """A small flat pay for being near, on paper a tenth of the goal, is more than the goal ever pays for idle chasers."""
+    """A small flat pay for being near, on paper a tenth of the goal, is more than the goal ever
+    pays for idle chasers."""
     config = config_of("pursuit")
     config.game_values = {"reward.near": 20.0, "reward.catch": 0.5}
     found = [f for f in check_config(config, seconds=2.0) if f.check == "goal_out_earned"]
@@ -143,24 +176,31 @@ def test_rewards_that_pay_for_standing_still_are_found_by_trying():
 
 
 def test_a_loss_that_pays_is_found_by_trying():
-    """Cover is paid back to a hider when it is caught: 40 as shipped, less than the 50 that being caught takes. With 60 a hider that
-    is seen gains by running into the seeker."""
+    """Cover is paid back to a hider when it is caught: 40 as shipped, less than the 50 that being
+    caught takes. With 60 a hider that is seen gains by running into the seeker."""
     config = config_of("hide_and_seek")
     assert not [f for f in check_config(config, seconds=4.0) if f.severity == "critical"]
     config.game_values["reward.cover"] = 60.0
-    found = [f.cause for f in check_config(config, seconds=4.0) if f.check == "punishment_paid_back"]
-    assert found == ["hider gains in the step in which it is punished: 'cover' pays more than 'caught' takes"]
+    found = [
+        f.cause for f in check_config(config, seconds=4.0) if f.check == "punishment_paid_back"
+    ]
+    assert found == [
+        "hider gains in the step in which it is punished: 'cover' pays more than 'caught' takes"
+    ]
 
 
 def test_weapons_are_tried_where_bots_meet_each_other():
-    """Against random opponents nobody of ten against ten comes into range: every weapon seemed to be without effect."""
+    """Against random opponents nobody of ten against ten comes into range: every weapon seemed to
+    be without effect."""
     config = config_of("mechs")
     config.game_values["maps"] = 8
     assert [f.cause for f in check_config(config, seconds=60.0) if f.severity != "info"] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", [name for name in RECIPES if name != "racing_seed_failing"])  # it is meant to be found ill
+@pytest.mark.parametrize(
+    "recipe", [name for name in RECIPES if name != "racing_seed_failing"]
+)  # it is meant to be found ill
 def test_every_shipped_recipe_is_ok(recipe):
     config = config_of(recipe)
     config.device = "cpu"

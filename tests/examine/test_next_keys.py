@@ -1,4 +1,5 @@
-"""Predicting the opponent's keys from the strategy vector and a later observation: whose keys, when, which loss, what learns."""
+"""Predicting the opponent's keys from the strategy vector and a later observation: whose keys,
+when, which loss, what learns."""
 
 import contextlib
 import copy
@@ -56,20 +57,39 @@ def steady(env, agent, action_up, action_down):
 
 
 GAME = Game(
-    name="keys", summary="two press keys", roles=[Role("player", teams=2)], state=dict(up=i32("agents")),
-    params=dict(max_steps=Param(9, 2, 100)), observation=["opponent_up", "odd"], action=dict(up=Binary(), down=Binary()),
-    rewards=dict(none=Term("goal", 1.0, most=1)), goal_metrics=dict(ups=Goal()), step=[tick, count, look], reset=[release, look],
+    name="keys",
+    summary="two press keys",
+    roles=[Role("player", teams=2)],
+    state=dict(up=i32("agents")),
+    params=dict(max_steps=Param(9, 2, 100)),
+    observation=["opponent_up", "odd"],
+    action=dict(up=Binary(), down=Binary()),
+    rewards=dict(none=Term("goal", 1.0, most=1)),
+    goal_metrics=dict(ups=Goal()),
+    step=[tick, count, look],
+    reset=[release, look],
     bots=dict(player=[alternate, steady]),
-)  # fmt: skip
+)
 NAME = "tests.examine.test_next_keys:GAME"
 STRATEGY = StrategyConfig(size="small", history=4, stride=1, layers=1, heads=1, width=8, vector=6)
 
 
 def config(next_keys, strategy=STRATEGY, **learn):
     return Config(
-        game=NAME, envs=8, train=TrainConfig(total_agent_steps=1000, threads=1), policy=PolicyConfig(hidden=(8,), strategy=strategy),
-        learn=PPOConfig(rollout=12, epochs=2, minibatches=2, next_keys=next_keys, learning_rate=1e-2, entropy=0.0, **learn),
-    )  # fmt: skip
+        game=NAME,
+        envs=8,
+        train=TrainConfig(total_agent_steps=1000, threads=1),
+        policy=PolicyConfig(hidden=(8,), strategy=strategy),
+        learn=PPOConfig(
+            rollout=12,
+            epochs=2,
+            minibatches=2,
+            next_keys=next_keys,
+            learning_rate=1e-2,
+            entropy=0.0,
+            **learn,
+        ),
+    )
 
 
 def make(next_keys=1.0, bots=("alternate",), **learn):
@@ -93,14 +113,20 @@ def test_what_is_predicted_are_the_keys_that_the_other_side_pressed():
     keys = r.opponent_keys.view(12, 8, 2, 2)  # time, env, agent, key
     own = r.binary.view(12, 8, 2, 2)
     valid = r.valid.view(12, 8, 2)[..., 0]
-    step = (r.observation[:12, :, 1].view(12, 8, 2)[..., 0] + 1) % 2  # whether the coming step is odd
-    assert torch.equal(keys[:, :, 0, 0][valid], step[valid].to(torch.int8)) and not keys[:, :, 0, 1][valid].any()
+    step = (
+        r.observation[:12, :, 1].view(12, 8, 2)[..., 0] + 1
+    ) % 2  # whether the coming step is odd
+    assert (
+        torch.equal(keys[:, :, 0, 0][valid], step[valid].to(torch.int8))
+        and not keys[:, :, 0, 1][valid].any()
+    )
     assert torch.equal(keys[:, :, 1], own[:, :, 0])  # the bot's opponent is the policy
     assert int(valid.sum()) > 60
 
 
 def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
-    """After a press in an even step nothing but the history tells who presses next: the one who alternates does not."""
+    """After a press in an even step nothing but the history tells who presses next: the one who
+    alternates does not."""
     ppo = make(bots=("alternate", "steady"))
     role = ppo.roles["player"]
     with torch.no_grad():
@@ -121,14 +147,19 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     told = foretold(held_out, role.policy, role.key_predictor, ["alternate"], seed=0, steps=20)
     # 'up' is pressed in every second step but the first and last of nine: 4 of 9; 'down' never
     share = 4 / 9
-    assert told["keys_guess"] == pytest.approx(-(share * math.log(share) + (1 - share) * math.log(1 - share)) / 2, abs=0.01)
+    assert told["keys_guess"] == pytest.approx(
+        -(share * math.log(share) + (1 - share) * math.log(1 - share)) / 2, abs=0.01
+    )
     assert told["keys_loss"] < 0.1 and "keys_loss_shuffled" not in told
-    told = foretold(held_out, role.policy, role.key_predictor, ["alternate", "steady"], seed=0, steps=20)
+    told = foretold(
+        held_out, role.policy, role.key_predictor, ["alternate", "steady"], seed=0, steps=20
+    )
     assert told["keys_loss"] < 0.1 and told["keys_loss_shuffled"] > 5 * told["keys_loss"]
 
 
 def test_what_is_beside_the_policy_is_never_read_in_another_order():
-    """The predictor reads observations by place: with another order it starts anew; an older one is refused."""
+    """The predictor reads observations by place: with another order it starts anew; an older one is
+    refused."""
     trained, fresh = make(), make()
     tensors, names = tensors_of(trained)["policy"], list(GAME.observation)
     saved = {**trained.batch.layout.describe(), "observation": names[::-1]}
@@ -139,23 +170,52 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
         for tensor in tensors.values():
             tensor += 1.0
     load_policies(fresh, fresh.batch.layout, tensors, {"layout": saved}, "run")
-    assert all(torch.equal(t, before[n]) for n, t in fresh.roles["player"].key_predictor.state_dict().items())
-    load_policies(fresh, fresh.batch.layout, tensors, {"layout": fresh.batch.layout.describe()}, "run")
     assert all(
-        torch.equal(t, tensors[f"player/key_predictor/{n}"]) for n, t in fresh.roles["player"].key_predictor.state_dict().items()
+        torch.equal(t, before[n])
+        for n, t in fresh.roles["player"].key_predictor.state_dict().items()
     )
-    older = {n: t for n, t in tensors.items() if "key_predictor" not in n} | {"player/key_predictor/weight": torch.ones(2, 6)}
-    with pytest.raises(LudusError, match="player/key_predictor was made with other settings or by an older version: train anew"):
-        load_policies(fresh, fresh.batch.layout, older, {"layout": fresh.batch.layout.describe()}, "run")
+    load_policies(
+        fresh, fresh.batch.layout, tensors, {"layout": fresh.batch.layout.describe()}, "run"
+    )
+    assert all(
+        torch.equal(t, tensors[f"player/key_predictor/{n}"])
+        for n, t in fresh.roles["player"].key_predictor.state_dict().items()
+    )
+    older = {n: t for n, t in tensors.items() if "key_predictor" not in n} | {
+        "player/key_predictor/weight": torch.ones(2, 6)
+    }
+    with pytest.raises(
+        LudusError,
+        match="player/key_predictor was made with other settings or by an older version: train "
+        "anew",
+    ):
+        load_policies(
+            fresh, fresh.batch.layout, older, {"layout": fresh.batch.layout.describe()}, "run"
+        )
 
 
 def test_a_later_step_is_one_of_the_same_episode_by_hand():
-    """Six steps of two rows. The first row's episode ends with its third step, the second row's with its last but one."""
+    """Six steps of two rows. The first row's episode ends with its third step, the second row's
+    with its last but one."""
     ends = torch.zeros(6, 2, dtype=torch.bool)
     ends[2, 0] = ends[4, 1] = True
     assert later_steps(ends, torch.zeros(6, 2)).tolist() == [[t, t] for t in range(6)]
-    assert later_steps(ends, torch.full((6, 2), 0.999)).tolist() == [[2, 4], [2, 4], [2, 4], [5, 4], [5, 4], [5, 5]]
-    assert later_steps(ends, torch.full((6, 2), 0.5)).tolist() == [[1, 2], [2, 3], [2, 3], [4, 4], [5, 4], [5, 5]]
+    assert later_steps(ends, torch.full((6, 2), 0.999)).tolist() == [
+        [2, 4],
+        [2, 4],
+        [2, 4],
+        [5, 4],
+        [5, 4],
+        [5, 5],
+    ]
+    assert later_steps(ends, torch.full((6, 2), 0.5)).tolist() == [
+        [1, 2],
+        [2, 3],
+        [2, 3],
+        [4, 4],
+        [5, 4],
+        [5, 5],
+    ]
 
 
 def test_in_training_every_later_step_of_the_episode_is_asked_for():
@@ -186,9 +246,14 @@ def test_it_is_off_unless_asked_for():
 def test_where_it_cannot_work_it_is_refused(monkeypatch):
     monkeypatch.setenv("LUDUS_JIT", "0")
     prepare(config(0.5))
-    with pytest.raises(LudusError, match=r"predicts from the strategy vector, but there is none: set policy\.strategy\.size"):
+    with pytest.raises(
+        LudusError,
+        match=r"predicts from the strategy vector, but there is none: set policy\.strategy\.size",
+    ):
         prepare(config(0.5, StrategyConfig()))
-    with pytest.raises(LudusError, match="needs a game of one against one with keys, and pursuit is none"):
+    with pytest.raises(
+        LudusError, match="needs a game of one against one with keys, and pursuit is none"
+    ):
         wrong = config(0.5, replace(STRATEGY, entries="other"))
         prepare(replace(wrong, game="pursuit", envs=8))
     with pytest.raises(LudusError, match=r"learn\.next_keys=-1 cannot work: use 0 or more"):

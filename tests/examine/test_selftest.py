@@ -9,7 +9,11 @@ from ludus.examine.selftest import core
 from tests.examine.faults import ASKED, OTHERS, plant, wrap
 
 QUICK = ("formulas", "playing", "ppo_update", "replay", "rainbow_update")
-SLOW = ("the_loop_counts_schedules_and_evaluates", "a_resumed_run_goes_on_exactly", "a_loaded_agent_is_the_one_that_was_trained")
+SLOW = (
+    "the_loop_counts_schedules_and_evaluates",
+    "a_resumed_run_goes_on_exactly",
+    "a_loaded_agent_is_the_one_that_was_trained",
+)
 
 
 def wrong(checks):
@@ -38,14 +42,18 @@ def test_a_check_that_cannot_run_is_a_finding_and_does_not_stop_the_others(monke
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr("ludus.learn.advantage.generalised_advantages", broken)
-    results = core.run(core.chosen(["advantages_of_random_episodes", "schedules_are_read_as_written"]))
+    results = core.run(
+        core.chosen(["advantages_of_random_episodes", "schedules_are_read_as_written"])
+    )
     assert [r.ok for r in results] == [False, True]
     assert "RuntimeError: no such thing" in results[0].finding.evidence
 
 
 def test_every_check_says_which_part_it_is_about_and_where():
     for check in core.all_checks():
-        assert check.part and check.where.startswith("ludus/") and check.__doc__, core.name_of(check)
+        assert check.part and check.where.startswith("ludus/") and check.__doc__, core.name_of(
+            check
+        )
 
 
 def test_the_command(capsys, monkeypatch):
@@ -57,8 +65,13 @@ def test_the_command(capsys, monkeypatch):
         with pytest.raises(SystemExit) as ended:
             main(["doctor", "selftest", "--json"])
         told = json.loads(capsys.readouterr().out)
-        assert ended.value.code == status and told["verdict"] == verdict and len(told["checks"]) == 2
-    assert "advantages" in told["findings"][0]["cause"] and "ludus/learn/advantage.py" in told["findings"][0]["fix"]
+        assert (
+            ended.value.code == status and told["verdict"] == verdict and len(told["checks"]) == 2
+        )
+    assert (
+        "advantages" in told["findings"][0]["cause"]
+        and "ludus/learn/advantage.py" in told["findings"][0]["fix"]
+    )
     with pytest.raises(SystemExit) as ended:
         main(["doctor", "selftest"])
     assert ended.value.code == 1 and "1 of 2 checks passed" in capsys.readouterr().out
@@ -73,7 +86,8 @@ def test_the_whole_selftest_passes_as_shipped_and_fails_with_a_fault(monkeypatch
 
 
 def test_every_fault_still_has_its_place_in_the_code(monkeypatch):
-    """Whether they are noticed takes long to see; that a changed line leaves one behind is seen at once."""
+    """Whether they are noticed takes long to see; that a changed line leaves one behind is seen at
+    once."""
     for fault in OTHERS:
         with monkeypatch.context() as one:
             plant(one, fault)

@@ -1,4 +1,5 @@
-"""The selftest's checks on what a run does with its results: silent on the shipped code, loud where a fault was planted."""
+"""The selftest's checks on what a run does with its results: silent on the shipped code, loud where
+a fault was planted."""
 
 import pytest
 
@@ -10,18 +11,45 @@ TRAINS = "a_run_says_where_its_best_checkpoint_is"
 
 # fault, the part it must name
 FAULTS = {
-    "a stage ends on the mean": (Fault(STAGES + "aim", "interval(stage.opponent)[0]", "win_rate(stage.opponent)"), "stages"),
-    "a stage ends after any number of episodes": (Fault(STAGES + "aim", ">= stage.least_episodes", ">= 0"), "stages"),
-    "a stage counts what was before": (Fault(STAGES + "enter", "counts.clear()", "counts"), "stages"),
-    "win rates never fade": (Fault("ludus.league.tally:Tally.add", "RECENT / max(counts[0], 1.0)", "1.0"), "win rates"),
-    "tasks that fall are not drawn": (Fault(POOL + "complete", "abs(fast - slow)", "max(0.0, fast - slow)"), "tasks"),
-    "tasks without progress are drawn": (Fault(POOL + "weight", "math.exp(-min(", "math.exp(min("), "tasks"),
-    "slow is the best": (Fault("ludus.training.measured:as_good", "value <= best if lower", "value >= best if lower"), "best checkpoint"),
-}  # fmt: skip
+    "a stage ends on the mean": (
+        Fault(STAGES + "aim", "interval(stage.opponent)[0]", "win_rate(stage.opponent)"),
+        "stages",
+    ),
+    "a stage ends after any number of episodes": (
+        Fault(STAGES + "aim", ">= stage.least_episodes", ">= 0"),
+        "stages",
+    ),
+    "a stage counts what was before": (
+        Fault(STAGES + "enter", "counts.clear()", "counts"),
+        "stages",
+    ),
+    "win rates never fade": (
+        Fault("ludus.league.tally:Tally.add", "RECENT / max(counts[0], 1.0)", "1.0"),
+        "win rates",
+    ),
+    "tasks that fall are not drawn": (
+        Fault(POOL + "complete", "abs(fast - slow)", "max(0.0, fast - slow)"),
+        "tasks",
+    ),
+    "tasks without progress are drawn": (
+        Fault(POOL + "weight", "math.exp(-min(", "math.exp(min("),
+        "tasks",
+    ),
+    "slow is the best": (
+        Fault(
+            "ludus.training.measured:as_good", "value <= best if lower", "value >= best if lower"
+        ),
+        "best checkpoint",
+    ),
+}
 
 
 def wrong(*names):
-    checks = core.chosen(names) if names else [c for c in core.all_checks(["curriculum"]) if core.name_of(c) != TRAINS]
+    checks = (
+        core.chosen(names)
+        if names
+        else [c for c in core.all_checks(["curriculum"]) if core.name_of(c) != TRAINS]
+    )
     return [r.part for r in core.run(checks) if not r.ok]
 
 

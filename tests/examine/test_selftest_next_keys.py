@@ -1,13 +1,22 @@
-"""The selftest's part about foretelling keys: silent on the shipped code, and loud where a fault was planted."""
+"""The selftest's part about foretelling keys: silent on the shipped code, and loud where a fault
+was planted."""
 
 import pytest
 
 from ludus.examine.selftest import core
 from tests.examine.faults import PPO, ROLE, Fault, plant
 
-SEE, TERMS, LOSS, PREPARE = ROLE + "see", PPO + "PPO.loss_terms", PPO + "PPO.keys_loss", PPO + "PPO.prepare"
+SEE, TERMS, LOSS, PREPARE = (
+    ROLE + "see",
+    PPO + "PPO.loss_terms",
+    PPO + "PPO.keys_loss",
+    PPO + "PPO.prepare",
+)
 FAULTS = {
-    "own keys instead of the opponent's": (Fault(SEE, ".flip(1)", ""), "stores_the_keys_that_the_opponent_pressed"),
+    "own keys instead of the opponent's": (
+        Fault(SEE, ".flip(1)", ""),
+        "stores_the_keys_that_the_opponent_pressed",
+    ),
     "guesses and keys swapped": (
         Fault(LOSS, "_with_logits(guess, pressed,", "_with_logits(guess, 1 - pressed,"),
         "a_wrong_guess_costs_its_cross_entropy",
@@ -21,7 +30,11 @@ FAULTS = {
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "keys of another episode": (
-        Fault(PREPARE, "later_steps(r.terminated | r.truncated,", "later_steps(torch.zeros_like(r.terminated),"),
+        Fault(
+            PREPARE,
+            "later_steps(r.terminated | r.truncated,",
+            "later_steps(torch.zeros_like(r.terminated),",
+        ),
         "asks_for_later_steps_of_the_same_episode",
     ),
     "always the same step": (

@@ -1,7 +1,9 @@
-"""Broken and hostile messages: what a bad client may write into a socket. The same seed makes the same messages.
+"""Broken and hostile messages: what a bad client may write into a socket. The same seed makes the
+same messages.
 
-`mutate` changes one JSON message, `frames` wraps it as a WebSocket client should, or should not, `mutate_request` changes an
-HTTP request. `Raw` is a client that sends whatever it is given: libraries refuse to.
+`mutate` changes one JSON message, `frames` wraps it as a WebSocket client should, or should not,
+`mutate_request` changes an HTTP request. `Raw` is a client that sends whatever it is given:
+libraries refuse to.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ def mutate(rng: random.Random, message: Mapping[str, Any]) -> bytes:
         rng.choice((_drop, _retype, _retype, _retype, _add))(rng, data)
     body = json.dumps(data, ensure_ascii=rng.random() < 0.8).encode(errors="surrogatepass")
     if rng.random() < 0.35:
-        body = rng.choice((_flip, _cut, _duplicate, _long_number, _nest, _repeat, _empty))(rng, body)
+        body = rng.choice((_flip, _cut, _duplicate, _long_number, _nest, _repeat, _empty))(
+            rng, body
+        )
     return body
 
 
@@ -86,7 +90,13 @@ def _place(rng: random.Random, data: Any) -> tuple[Any, Any]:
     where, key = data, rng.choice(list(data))
     for _ in range(4):
         inner = where[key]
-        keys = list(inner) if isinstance(inner, dict) else list(range(len(inner))) if isinstance(inner, list) else []
+        keys = (
+            list(inner)
+            if isinstance(inner, dict)
+            else list(range(len(inner)))
+            if isinstance(inner, list)
+            else []
+        )
         if not keys or rng.random() < 0.4:
             break
         where, key = inner, rng.choice(keys)
@@ -106,7 +116,9 @@ def _retype(rng: random.Random, data: dict[str, Any]) -> None:
 
 
 def _add(rng: random.Random, data: dict[str, Any]) -> None:
-    name = rng.choice(("type", "x", "", "masks", "agents", "choices", "memory_mb", "take", "speed", "\ud800"))
+    name = rng.choice(
+        ("type", "x", "", "masks", "agents", "choices", "memory_mb", "take", "speed", "\ud800")
+    )
     data[name] = copy.deepcopy(rng.choice(STRANGE))
 
 
@@ -128,7 +140,9 @@ def _duplicate(rng: random.Random, body: bytes) -> bytes:
 
 def _long_number(rng: random.Random, body: bytes) -> bytes:
     digits = b"9" * rng.choice((401, 4301, 20_000))
-    number = rng.choice((digits, b"-" + digits, b"1e" + digits, b"0." + digits, b"1e999", b"-0.0", b"NaN"))
+    number = rng.choice(
+        (digits, b"-" + digits, b"1e" + digits, b"0." + digits, b"1e999", b"-0.0", b"NaN")
+    )
     at = [i for i, c in enumerate(body) if chr(c).isdigit()]
     i = rng.choice(at) if at else 0
     return body[:i] + number + body[i + 1 :]
@@ -136,8 +150,16 @@ def _long_number(rng: random.Random, body: bytes) -> bytes:
 
 def _nest(rng: random.Random, body: bytes) -> bytes:
     many = rng.choice((40, 900, DEEP))
-    inner = rng.choice((b"[" * many + b"]" * many, b'{"a":' * many + b"1" + b"}" * many, b"[" * many))
-    return rng.choice((inner, body[:-1] + b', "observation": ' + inner + b"}", body[:-1] + b', "message": ' + inner + b"}"))
+    inner = rng.choice(
+        (b"[" * many + b"]" * many, b'{"a":' * many + b"1" + b"}" * many, b"[" * many)
+    )
+    return rng.choice(
+        (
+            inner,
+            body[:-1] + b', "observation": ' + inner + b"}",
+            body[:-1] + b', "message": ' + inner + b"}",
+        )
+    )
 
 
 def _repeat(rng: random.Random, body: bytes) -> bytes:
@@ -150,7 +172,13 @@ def _empty(rng: random.Random, body: bytes) -> bytes:
 
 
 def frame(
-    payload: bytes, opcode: int = TEXT, *, final: bool = True, reserved: int = 0, masked: bool = True, claimed: int | None = None
+    payload: bytes,
+    opcode: int = TEXT,
+    *,
+    final: bool = True,
+    reserved: int = 0,
+    masked: bool = True,
+    claimed: int | None = None,
 ) -> bytes:
     """One WebSocket frame. `claimed`: the length that it says it has."""
     size = len(payload) if claimed is None else claimed
@@ -189,7 +217,15 @@ def frames(rng: random.Random, payload: bytes) -> bytes:
         return frame(b"x" * 125, PING) * rng.choice((1, 5000))
     if kind == 7:
         return frame(
-            rng.choice((b"", b"\x00", struct.pack(">H", rng.randrange(6000)) + b"\xff", b"\x03\xe8" + b"x" * 200)), CLOSE
+            rng.choice(
+                (
+                    b"",
+                    b"\x00",
+                    struct.pack(">H", rng.randrange(6000)) + b"\xff",
+                    b"\x03\xe8" + b"x" * 200,
+                )
+            ),
+            CLOSE,
         )
     if kind == 8:
         return frame(rng.randbytes(40), PONG) + proper
@@ -218,7 +254,9 @@ def mutate_request(rng: random.Random, lines: list[bytes]) -> bytes:
     elif kind == 2:
         lines.insert(at, lines[at])
     elif kind == 3:
-        lines[0] = rng.choice((b"POST", b"PUT", b"CONNECT", b"", b"G\x00T", b"OPTIONS")) + lines[0][3:]
+        lines[0] = (
+            rng.choice((b"POST", b"PUT", b"CONNECT", b"", b"G\x00T", b"OPTIONS")) + lines[0][3:]
+        )
     elif kind == 4:
         lines.append(b"X: " + b"x" * rng.choice((9000, 2_000_000)))
     elif kind == 5:
@@ -258,15 +296,33 @@ def mutate_request(rng: random.Random, lines: list[bytes]) -> bytes:
             b"\xff\xfe",
             b"127.0.0.1.evil",
         )
-        lines = [b"Host: " + rng.choice(hosts) if line.lower().startswith(b"host:") else line for line in lines]
+        lines = [
+            b"Host: " + rng.choice(hosts) if line.lower().startswith(b"host:") else line
+            for line in lines
+        ]
     elif kind == 9:
         lines.append(
-            b"Origin: " + rng.choice((b"http://evil.example", b"null", b"http://[", b"", b"http://localhost@evil", b"\x80"))
+            b"Origin: "
+            + rng.choice(
+                (
+                    b"http://evil.example",
+                    b"null",
+                    b"http://[",
+                    b"",
+                    b"http://localhost@evil",
+                    b"\x80",
+                )
+            )
         )
     elif kind == 10:
-        lines = [line for line in lines if b"Sec-WebSocket" not in line] + [b"Upgrade: websocket", b"Connection: Upgrade"]
+        lines = [line for line in lines if b"Sec-WebSocket" not in line] + [
+            b"Upgrade: websocket",
+            b"Connection: Upgrade",
+        ]
     elif kind == 11:
-        lines[0] = lines[0].replace(b"HTTP/1.1", rng.choice((b"HTTP/9.9", b"HTTP/1.0", b"", b"HTTP/2.0")))
+        lines[0] = lines[0].replace(
+            b"HTTP/1.1", rng.choice((b"HTTP/9.9", b"HTTP/1.0", b"", b"HTTP/2.0"))
+        )
     elif kind == 12:
         return rng.randbytes(rng.choice((1, 100, 70_000)))
     text = b"\r\n".join(lines) + b"\r\n\r\n"
@@ -279,7 +335,9 @@ class Raw:
     def __init__(self, url: str, origin: str | None = None, seconds: float = 3.0) -> None:
         self.parts = urlsplit(url)
         self.origin = origin
-        self.socket = socket.create_connection((self.parts.hostname or "", self.parts.port or 80), timeout=seconds)
+        self.socket = socket.create_connection(
+            (self.parts.hostname or "", self.parts.port or 80), timeout=seconds
+        )
         self._read = b""
 
     def __enter__(self) -> Raw:

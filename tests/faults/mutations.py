@@ -1,5 +1,6 @@
-"""Ways to damage a file of a run folder: by accident (bytes, lines, sizes) and on purpose (values of another type, huge ones,
-nesting, headers that lie). Each takes a random generator and the file's bytes, and returns other bytes."""
+"""Ways to damage a file of a run folder: by accident (bytes, lines, sizes) and on purpose (values
+of another type, huge ones, nesting, headers that lie). Each takes a random generator and the file's
+bytes, and returns other bytes."""
 
 from __future__ import annotations
 
@@ -14,15 +15,38 @@ from typing import Any
 
 Way = Callable[[random.Random, bytes], bytes]
 STRANGE: list[Any] = [
-    None, True, -1, 0, 1, 2**31, 2**63, 10**40, 0.5, -1e300, float("nan"), float("inf"), "", "x", "../../etc/passwd", "\ud800",
-    "snapshot:x", "9" * 500, [], [1, 2], {}, {"a": 1}, [[]], "nested", "digits",
-]  # fmt: skip
-"""What a value becomes. `nested` and `digits` stand for what the json module cannot write: brackets in brackets, and a number
-of 5,000 digits."""
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    10**40,
+    0.5,
+    -1e300,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "../../etc/passwd",
+    "\ud800",
+    "snapshot:x",
+    "9" * 500,
+    [],
+    [1, 2],
+    {},
+    {"a": 1},
+    [[]],
+    "nested",
+    "digits",
+]
+"""What a value becomes. `nested` and `digits` stand for what the json module cannot write: brackets
+in brackets, and a number of 5,000 digits."""
 WRITTEN = {'"nested"': "[" * 100_000 + "]" * 100_000, '"digits"': "9" * 5000}
 
 
-# -- any file ----------------------------------------------------------------------------------------------------------
+# -- any file --------------------------------------------------------------------------------------
 
 
 def flip(rng: random.Random, data: bytes) -> bytes:
@@ -56,7 +80,7 @@ def no_text(rng: random.Random, data: bytes) -> bytes:
     return data[:at] + rng.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\x00")) + data[at:]
 
 
-# -- lines -------------------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------
 
 
 def lines(rng: random.Random, data: bytes) -> bytes:
@@ -79,11 +103,13 @@ def cells(rng: random.Random, data: bytes) -> bytes:
     """A cell of a table becomes something strange."""
     rows = [row.split(b",") for row in data.splitlines()]
     row = rng.choice(rows) if rows else [b""]
-    row[rng.randrange(len(row))] = rng.choice((b"", b"x", b"nan", b"1e999", b"-1", b'"', b"9" * 5000))
+    row[rng.randrange(len(row))] = rng.choice(
+        (b"", b"x", b"nan", b"1e999", b"-1", b'"', b"9" * 5000)
+    )
     return b"\n".join(b",".join(row) for row in rows) + b"\n"
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 
 def change_value(rng: random.Random, value: Any) -> Any:
@@ -120,16 +146,20 @@ def json_line(rng: random.Random, data: bytes) -> bytes:
     return b"\n".join(rows) + b"\n"
 
 
-# -- safetensors -------------------------------------------------------------------------------------------------------
+# -- safetensors -----------------------------------------------------------------------------------
 
 
 def header_length(rng: random.Random, data: bytes) -> bytes:
     """The first eight bytes say how long the header is."""
-    return struct.pack("<Q", rng.choice((0, 1, 7, len(data), 10**8 + 1, 2**40, 2**63, 2**64 - 1))) + data[8:]
+    return (
+        struct.pack("<Q", rng.choice((0, 1, 7, len(data), 10**8 + 1, 2**40, 2**63, 2**64 - 1)))
+        + data[8:]
+    )
 
 
 def header(rng: random.Random, data: bytes) -> bytes:
-    """A tensor gets another type, shape, place or name, or goes; or anything else in the header changes."""
+    """A tensor gets another type, shape, place or name, or goes; or anything else in the header
+    changes."""
     size = struct.unpack("<Q", data[:8])[0]
     head, body = json.loads(data[8 : 8 + size]), data[8 + size :]
     names = [n for n in head if n != "__metadata__"]
@@ -137,7 +167,9 @@ def header(rng: random.Random, data: bytes) -> bytes:
     if what == 0:
         head[name]["dtype"] = rng.choice(("F64", "F32", "F16", "I64", "I8", "BOOL", "X"))
     elif what == 1:
-        head[name]["shape"] = [rng.choice((0, 1, 2, 2**31, 2**62, -1)) for _ in range(rng.randrange(4))]
+        head[name]["shape"] = [
+            rng.choice((0, 1, 2, 2**31, 2**62, -1)) for _ in range(rng.randrange(4))
+        ]
     elif what == 2:
         start = rng.choice((0, 1, len(body), 2**63))
         head[name]["data_offsets"] = [start, start + rng.choice((0, 4, len(body), -4))]
@@ -151,7 +183,7 @@ def header(rng: random.Random, data: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + body
 
 
-# -- which way for which file ------------------------------------------------------------------------------------------
+# -- which way for which file ----------------------------------------------------------------------
 
 ANY: list[Way] = [flip, cut, empty, zeros, doubled, no_text]
 BY_SUFFIX: dict[str, list[Way]] = {
@@ -166,7 +198,9 @@ INSTEAD = ("folder", "pipe", "gone", "link to itself", "unreadable")
 
 def ways(path: Path) -> list[Way | str]:
     """Everything that can happen to a file of this kind."""
-    with_rights = [what for what in INSTEAD if what != "unreadable" or os.geteuid() != 0]  # nothing is unreadable for root
+    with_rights = [
+        what for what in INSTEAD if what != "unreadable" or os.geteuid() != 0
+    ]  # nothing is unreadable for root
     return [*ANY, *BY_SUFFIX.get(path.suffix, []), *with_rights]
 
 

@@ -1,13 +1,14 @@
-"""Counts what a program does to the files of one folder, and interferes with the n-th of these operations: the process is
-killed there (SIGKILL to itself), or the operation fails with an OSError.
+"""Counts what a program does to the files of one folder, and interferes with the n-th of these
+operations: the process is killed there (SIGKILL to itself), or the operation fails with an OSError.
 
     with Files(folder, Fault(at=17, error=errno.ENOSPC)) as files:
         ...                                  # the program under test
     files.trace                              # what it did, in order
 
-Operations are counted from 1. What changes nothing on the disk (opening to read or to append, closing) is not counted.
-Safetensors writes its files in compiled code, so `save_file` is replaced by one that does the same in Python: a file of
-another name beside it, written in two steps, that is then renamed.
+Operations are counted from 1. What changes nothing on the disk (opening to read or to append,
+closing) is not counted. Safetensors writes its files in compiled code, so `save_file` is replaced
+by one that does the same in Python: a file of another name beside it, written in two steps, that is
+then renamed.
 """
 
 from __future__ import annotations
@@ -85,7 +86,12 @@ class Files:
         for module in (builtins, io):
             self._replace(module, "open", self.open)
         self._replace(os, "fsync", self._synced(os.fsync))
-        for name, kind in (("remove", "remove"), ("unlink", "remove"), ("rmdir", "rmdir"), ("mkdir", "mkdir")):
+        for name, kind in (
+            ("remove", "remove"),
+            ("unlink", "remove"),
+            ("rmdir", "rmdir"),
+            ("mkdir", "mkdir"),
+        ):
             self._replace(os, name, self._one_path(getattr(os, name), kind))
         for name in ("rename", "replace"):
             self._replace(os, name, self._two_paths(getattr(os, name)))
@@ -101,12 +107,14 @@ class Files:
         self._undo.callback(setattr, owner, name, getattr(owner, name))
         setattr(owner, name, new)
 
-    # -- one operation -------------------------------------------------------------------------------------------------
+    # -- one operation -----------------------------------------------------------------------------
 
     def inside(self, path: str) -> bool:
         return path == self.folder or path.startswith(self.folder + os.sep)
 
-    def operate(self, operation: Operation, do: Callable[[], Any], do_half: Callable[[], Any] | None = None) -> Any:
+    def operate(
+        self, operation: Operation, do: Callable[[], Any], do_half: Callable[[], Any] | None = None
+    ) -> Any:
         """Does it and notes it, unless the fault comes first."""
         with self._lock:
             self.count += 1
@@ -121,10 +129,19 @@ class Files:
             self.trace.append(operation)
             return result
 
-    # -- what stands in for functions of Python ------------------------------------------------------------------------
+    # -- what stands in for functions of Python ----------------------------------------------------
 
-    def open(self, file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, errors: Any = None,
-             newline: Any = None, closefd: bool = True, opener: Any = None) -> Any:  # fmt: skip
+    def open(
+        self,
+        file: Any,
+        mode: str = "r",
+        buffering: int = -1,
+        encoding: Any = None,
+        errors: Any = None,
+        newline: Any = None,
+        closefd: bool = True,
+        opener: Any = None,
+    ) -> Any:
         writes = any(letter in mode for letter in "wax+")
         path = "" if isinstance(file, int) else full_path(file)
         if not writes or opener is not None or not self.inside(path):
@@ -133,7 +150,11 @@ class Files:
         if buffering == 0:
             return raw
         buffer = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
-        return buffer if "b" in mode else io.TextIOWrapper(buffer, encoding or "utf-8", errors, newline, buffering == 1)
+        return (
+            buffer
+            if "b" in mode
+            else io.TextIOWrapper(buffer, encoding or "utf-8", errors, newline, buffering == 1)
+        )
 
     def _synced(self, fsync: Any) -> Any:
         def steered(file: Any) -> None:
@@ -147,7 +168,9 @@ class Files:
     def _one_path(self, function: Any, kind: str) -> Any:
         def steered(path: Any, *arguments: Any, **named: Any) -> Any:
             full = full_path(path, named.get("dir_fd"))
-            if not self.inside(full) or os.path.lexists(full) == (kind == "mkdir"):  # it changes nothing
+            if not self.inside(full) or os.path.lexists(full) == (
+                kind == "mkdir"
+            ):  # it changes nothing
                 return function(path, *arguments, **named)
             return self.operate(Operation(kind, full), lambda: function(path, *arguments, **named))
 
@@ -195,7 +218,11 @@ class SteeredFile(io.FileIO):
         whole, write = bytes(data), super().write
         at = os.fstat(self.fileno()).st_size if self._appends else self.tell()
         operation = Operation("write", path_of(self.fileno()), whole, at)
-        return int(self._files.operate(operation, lambda: write(whole), lambda: write(whole[: len(whole) // 2])))
+        return int(
+            self._files.operate(
+                operation, lambda: write(whole), lambda: write(whole[: len(whole) // 2])
+            )
+        )
 
     def truncate(self, size: int | None = None) -> int:
         to, truncate = self.tell() if size is None else size, super().truncate

@@ -8,13 +8,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.faults.operations import NEEDS_SPACE, Fault, Files, Operation
-from tests.faults.trial import Ended, config, differences, in_child, leftovers, load_everything, outcome, resume, train
+from tests.faults.trial import (
+    Ended,
+    config,
+    differences,
+    in_child,
+    leftovers,
+    load_everything,
+    outcome,
+    resume,
+    train,
+)
 
 RUN = "runs/one"
 
 
 class Shelf:
-    """A folder with one undisturbed run of each kind that was asked for, and room for disturbed ones."""
+    """A folder with one undisturbed run of each kind that was asked for, and room for disturbed
+    ones."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,7 +53,8 @@ class Shelf:
         return self._whole[kind]
 
     def disturbed(self, kind: str, fault: Fault) -> tuple[Ended, Path]:
-        """A training that meets a fault: how it ended, and the folder of its run (which may not be there)."""
+        """A training that meets a fault: how it ended, and the folder of its run (which may not be
+        there)."""
         home = self._empty(self.folder / f"{kind}-disturbed")
 
         def run() -> int:
@@ -58,10 +70,11 @@ class Shelf:
         folder.mkdir(parents=True)
         return folder
 
-    # -- what has to hold ----------------------------------------------------------------------------------------------
+    # -- what has to hold --------------------------------------------------------------------------
 
     def check_resumed(self, kind: str, path: Path, found: Counter[str]) -> str:
-        """What is wrong, or nothing. A run that had not been committed yet is not there, not even in part."""
+        """What is wrong, or nothing. A run that had not been committed yet is not there, not even
+        in part."""
         if not path.exists():
             found["no run yet"] += 1
             return ""

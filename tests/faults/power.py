@@ -1,9 +1,10 @@
 """What a disk holds after a power cut, from the trace of what a program did to it.
 
-The strict disk kept only what was synced: a file has the content of its last fsync, a folder the entries of its own last
-fsync. A lucky disk kept some of the rest as well, drawn at random: each entry of a folder that was added, replaced or removed
-since is the old or the new one, and content that was not synced is old, new, empty or cut off. What was synced and only
-appended to since is never lost.
+The strict disk kept only what was synced: a file has the content of its last fsync, a folder the
+entries of its own last fsync. A lucky disk kept some of the rest as well, drawn at random: each
+entry of a folder that was added, replaced or removed since is the old or the new one, and content
+that was not synced is old, new, empty or cut off. What was synced and only appended to since is
+never lost.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ class File:
         if luck is None or safe == self.content:
             return safe
         if self.content.startswith(safe):
-            return self.content[: luck.choice((len(safe), len(self.content), luck.randint(len(safe), len(self.content))))]
-        return luck.choice((safe, self.content, b"", self.content[: luck.randint(0, len(self.content))]))
+            return self.content[
+                : luck.choice(
+                    (len(safe), len(self.content), luck.randint(len(safe), len(self.content)))
+                )
+            ]
+        return luck.choice(
+            (safe, self.content, b"", self.content[: luck.randint(0, len(self.content))])
+        )
 
 
 @dataclass(eq=False)
@@ -62,7 +69,7 @@ class Disk:
         """What is there when the power is back."""
         _write(self.top, target, luck)
 
-    # -- operations ----------------------------------------------------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------
 
     def find(self, path: str) -> File | Folder:
         found: File | Folder = self.top
@@ -91,7 +98,11 @@ class Disk:
                 found.synced = dict(found.entries)
         elif kind == "write":
             file, at = self._file(path), operation.offset
-            file.content = file.content[:at].ljust(at, b"\0") + operation.data + file.content[at + len(operation.data) :]
+            file.content = (
+                file.content[:at].ljust(at, b"\0")
+                + operation.data
+                + file.content[at + len(operation.data) :]
+            )
         elif kind == "truncate":
             file = self._file(path)
             file.content = file.content[: operation.offset].ljust(operation.offset, b"\0")

@@ -1,5 +1,5 @@
-"""Everything that reads a run folder, called as a command or a program does. What a reader finds out is compared with what it
-finds in the run as it was."""
+"""Everything that reads a run folder, called as a command or a program does. What a reader finds
+out is compared with what it finds in the run as it was."""
 
 from __future__ import annotations
 
@@ -62,11 +62,12 @@ def without_pictures() -> Iterator[None]:
         yield
 
 
-# -- readers: each takes the run's folder ------------------------------------------------------------------------------
+# -- readers: each takes the run's folder ----------------------------------------------------------
 
 
 def load(path: Path) -> str:
-    """Which weights it has, of which step: must be one of the run's own checkpoints. Then it acts once."""
+    """Which weights it has, of which step: must be one of the run's own checkpoints. Then it acts
+    once."""
     policies, layout = load_policies(str(path))
     agent = ludus.load(path)
     agent.act(np.zeros(len(layout["observation"]), np.float32))
@@ -132,7 +133,7 @@ CHEAP: dict[str, Callable[[Path], Any]] = {
 }
 
 
-# -- those that take longer --------------------------------------------------------------------------------------------
+# -- those that take longer ------------------------------------------------------------------------
 
 
 def evaluate(path: Path) -> str:
@@ -151,4 +152,6 @@ def payoff(path: Path) -> None:
         league_command.main([str(path), "--payoff", "2", "--episodes", "2"])
 
 
-COSTLY: dict[str, Callable[[Path], Any]] = {f.__name__: f for f in (report, evaluate, export, payoff)}
+COSTLY: dict[str, Callable[[Path], Any]] = {
+    f.__name__: f for f in (report, evaluate, export, payoff)
+}

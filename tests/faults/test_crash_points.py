@@ -15,7 +15,8 @@ from tests.faults.trial import KINDS, config, differences, in_child, resume, tra
 
 
 def check(shelf, kind: str, points: list[Fault]) -> Counter[str]:
-    """Kills a training at each of these points and resumes it. Fails with everything that went wrong."""
+    """Kills a training at each of these points and resumes it. Fails with everything that went
+    wrong."""
     found: Counter[str] = Counter()
     wrong = []
     for fault in points:
@@ -44,7 +45,8 @@ def test_every_crash_point(shelf, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_at_random_times(shelf, kind, tmp_path):
-    """With SIGKILL from outside, again and again until the run has ended; TensorBoard writes in a thread of its own."""
+    """With SIGKILL from outside, again and again until the run has ended; TensorBoard writes in a
+    thread of its own."""
     rng, whole = random.Random(kind), shelf.whole(kind)
     began = time.monotonic()
     ended = in_child(lambda: train(config(kind, tensorboard=True), tmp_path / "undisturbed"))
@@ -56,7 +58,11 @@ def test_killed_at_random_times(shelf, kind, tmp_path):
         path = tmp_path / str(number)
         while ended.how == "killed" or not path.exists():
             goes_on = path.exists()
-            step = partial(resume, path) if goes_on else partial(train, config(kind, tensorboard=True), path)
+            step = (
+                partial(resume, path)
+                if goes_on
+                else partial(train, config(kind, tensorboard=True), path)
+            )
             ended = in_child(step, kill_after=rng.uniform(0, longest))
             assert ended.how in ("done", "killed"), ended
             kills += ended.how == "killed"

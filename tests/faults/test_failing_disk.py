@@ -1,4 +1,5 @@
-"""A disk that is full or broken ends a training with one sentence, damages nothing, and the run goes on later."""
+"""A disk that is full or broken ends a training with one sentence, damages nothing, and the run
+goes on later."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.faults.trial import KINDS
 
 
 def check(shelf, kind: str, points: list[Fault]) -> Counter[str]:
-    """A training meets each of these faults, then goes on without. Fails with everything that went wrong."""
+    """A training meets each of these faults, then goes on without. Fails with everything that went
+    wrong."""
     found: Counter[str] = Counter()
     wrong = []
     for fault in points:

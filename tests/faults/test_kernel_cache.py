@@ -1,7 +1,8 @@
-"""Random damage to the files of compiled rules: whatever lies there, the game starts and gives the same results.
+"""Random damage to the files of compiled rules: whatever lies there, the game starts and gives the
+same results.
 
-Every start is a process of its own, forked from one that has compiled the helpers and no driver, so that a start that compiles takes
-two seconds instead of seven.
+Every start is a process of its own, forked from one that has compiled the helpers and no driver, so
+that a start that compiles takes two seconds instead of seven.
 """
 
 import json
@@ -135,8 +136,19 @@ print(json.dumps([counts, failed]))
 
 
 def damage(folder: Path, count: int) -> dict[str, dict[str, int]]:
-    env = {**os.environ, "LUDUS_CACHE": str(folder / "cache"), "NUMBA_OPT": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(count)], cwd=folder, env=env, capture_output=True, text=True)
+    env = {
+        **os.environ,
+        "LUDUS_CACHE": str(folder / "cache"),
+        "NUMBA_OPT": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(count)],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     counts, failed = json.loads(done.stdout)
     assert not failed, failed

@@ -1,6 +1,8 @@
-"""Bad clients at the sockets: a training of remote envs and the viewer go on with their honest ones, and say no traceback.
+"""Bad clients at the sockets: a training of remote envs and the viewer go on with their honest
+ones, and say no traceback.
 
-The quick tests have the server in this process; the slow ones send 1,500 mutations to the commands as a user starts them.
+The quick tests have the server in this process; the slow ones send 1,500 mutations to the commands
+as a user starts them.
 """
 
 import http.client
@@ -19,7 +21,9 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("websockets", reason="remote envs (pip install 'ludus[remote]') are not installed")
+pytest.importorskip(
+    "websockets", reason="remote envs (pip install 'ludus[remote]') are not installed"
+)
 
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
@@ -31,12 +35,17 @@ from tests.faults.messages import BINARY, PING, Raw, frame, frames, mutate, muta
 from tests.viewer.shelf import fake_run, record, serving
 
 ONE_ENV = {**HELLO, "envs": 1}
-OFFERED = {**HELLO, "agents": ["agent"], "masks": False, "action": {"continuous": [], "binary": [], **HELLO["action"]}}
+OFFERED = {
+    **HELLO,
+    "agents": ["agent"],
+    "masks": False,
+    "action": {"continuous": [], "binary": [], **HELLO["action"]},
+}
 HONEST_ENVS, FREE_ROWS = 2, 4
 REPLAY = "000000000007-bots-pursuit-best.safetensors"
 
 
-# -- remote envs -------------------------------------------------------------------------------------------------------
+# -- remote envs -----------------------------------------------------------------------------------
 
 
 class Honest(threading.Thread):
@@ -66,12 +75,15 @@ class Honest(threading.Thread):
     def goes_on(self, steps=20, seconds=60):
         target, until = self.answered + steps, time.monotonic() + seconds
         while self.answered < target:
-            assert time.monotonic() < until, f"{self.answered} of {target} steps; refused: {self.refusals}"
+            assert time.monotonic() < until, (
+                f"{self.answered} of {target} steps; refused: {self.refusals}"
+            )
             time.sleep(0.01)
 
 
 def attack_gate(url, seed, seconds=2.0):
-    """One bad client. Returns how it ended: the trainer's reason in its first words, or what else happened."""
+    """One bad client. Returns how it ended: the trainer's reason in its first words, or what else
+    happened."""
     rng = random.Random(seed)
     kind = ("request", "hello", "result", "result", "order")[seed % 5]
     try:
@@ -105,13 +117,22 @@ def attack_gate(url, seed, seconds=2.0):
                 if message["type"] == "step":
                     return f"{kind}: accepted"
     except TimeoutError:
-        return f"{kind}: no answer"  # what it sent is not over yet, or nothing that had to be answered
+        return (
+            f"{kind}: no answer"  # what it sent is not over yet, or nothing that had to be answered
+        )
     except (OSError, EOFError):
         return f"{kind}: closed"
 
 
 def _talk_out_of_turn(rng, raw):
-    result = {"type": "result", "step": 1, "observation": [[[0, 0]]], "reward": [[0]], "terminated": [[0]], "truncated": [[0]]}
+    result = {
+        "type": "result",
+        "step": 1,
+        "observation": [[[0, 0]]],
+        "reward": [[0]],
+        "terminated": [[0]],
+        "truncated": [[0]],
+    }
     chosen = rng.randrange(7)
     if chosen == 0:  # before hello
         raw.say(result)
@@ -172,9 +193,16 @@ def test_a_batch_goes_on_beside_bad_clients(capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-# -- the viewer --------------------------------------------------------------------------------------------------------
+# -- the viewer ------------------------------------------------------------------------------------
 
-SAID = {"keys": ["w", "a"], "watch": 1, "paused": False, "speed": 4.0, "restart": True, "take": None}
+SAID = {
+    "keys": ["w", "a"],
+    "watch": 1,
+    "paused": False,
+    "speed": 4.0,
+    "restart": True,
+    "take": None,
+}
 QUERY = [
     "game=pursuit",
     "agents=chaser=bot:greedy",
@@ -244,7 +272,11 @@ def attack_viewer(where, seed, seconds=2.0):
     try:
         with Raw(url, origin_of(where), seconds=seconds) as raw:
             if kind == "request":
-                lines = raw.request() if "ws/stage" in url else [line for line in raw.request() if b"pgrade" not in line]
+                lines = (
+                    raw.request()
+                    if "ws/stage" in url
+                    else [line for line in raw.request() if b"pgrade" not in line]
+                )
                 raw.send(mutate_request(rng, lines))
                 answered = raw.read_rest(100_000)
                 if b" 500 " in answered[:20]:
@@ -253,7 +285,16 @@ def attack_viewer(where, seed, seconds=2.0):
             raw.handshake()
             if kind == "message":
                 raw.read()
-                raw.send(frames(rng, mutate(rng, {name: value for name, value in SAID.items() if rng.random() < 0.7} or SAID)))
+                raw.send(
+                    frames(
+                        rng,
+                        mutate(
+                            rng,
+                            {name: value for name, value in SAID.items() if rng.random() < 0.7}
+                            or SAID,
+                        ),
+                    )
+                )
             for _ in range(6):
                 told = raw.read()
                 if told.startswith(b"{"):
@@ -280,7 +321,9 @@ class Watching(threading.Thread):
 
     def run(self):
         try:
-            with connect(f"{self.where}ws/stage?game=pursuit", origin=origin_of(self.where), max_size=2**24) as socket:
+            with connect(
+                f"{self.where}ws/stage?game=pursuit", origin=origin_of(self.where), max_size=2**24
+            ) as socket:
                 socket.send('{"speed": 16}')
                 while not self.stop:
                     socket.recv(30)
@@ -324,16 +367,19 @@ def test_the_viewer_goes_on_beside_bad_pages(shelf, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-# -- the commands, with 1,500 mutations --------------------------------------------------------------------------------
+# -- the commands, with 1,500 mutations ------------------------------------------------------------
 
 
 @contextmanager
 def command(tmp_path, *arguments):
-    """A command of ludus in a process of its own; gives the process and a function that reads its stderr."""
+    """A command of ludus in a process of its own; gives the process and a function that reads its
+    stderr."""
     told = tmp_path / "stderr.txt"
     environment = {**os.environ, "LUDUS_JIT": "0", "OMP_NUM_THREADS": "1"}
     with told.open("wb") as file:
-        process = subprocess.Popen([sys.executable, "-m", "ludus", *arguments], stdout=file, stderr=file, env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ludus", *arguments], stdout=file, stderr=file, env=environment
+        )
     try:
         yield process, told.read_text
     finally:
@@ -368,7 +414,14 @@ def test_a_training_goes_on_beside_a_thousand_bad_clients(tmp_path):
         "--eval.every-agent-steps": 10**7,
         "--policy.hidden": 8,
     }
-    with command(tmp_path, "train", "remote:0", "--run", run, *(str(x) for item in values.items() for x in item)) as (
+    with command(
+        tmp_path,
+        "train",
+        "remote:0",
+        "--run",
+        run,
+        *(str(x) for item in values.items() for x in item),
+    ) as (
         process,
         read,
     ):
@@ -383,7 +436,9 @@ def test_a_training_goes_on_beside_a_thousand_bad_clients(tmp_path):
         assert status(process, "VmHWM") - memory < 400 * 1024
         until = time.monotonic() + 30
         while status(process, "Threads") > threads:
-            assert time.monotonic() < until, f"{threads} threads before, {status(process, 'Threads')} after"
+            assert time.monotonic() < until, (
+                f"{threads} threads before, {status(process, 'Threads')} after"
+            )
             time.sleep(0.2)
         honest.stop = True
         process.terminate()
@@ -394,7 +449,10 @@ def test_a_training_goes_on_beside_a_thousand_bad_clients(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
 def test_the_viewer_goes_on_beside_five_hundred_bad_pages(shelf, tmp_path):
-    with command(tmp_path, "view", "--root", str(shelf), "--headless", "--port", "0") as (process, read):
+    with command(tmp_path, "view", "--root", str(shelf), "--headless", "--port", "0") as (
+        process,
+        read,
+    ):
         where = address_in(process, read, r"http://[^/]+/").replace("http:", "ws:")
         watching = Watching(where)
         watching.goes_on()

@@ -1,4 +1,5 @@
-"""Every kind of file in a run folder, damaged in every way: whoever reads the folder gets what the run is, or one sentence."""
+"""Every kind of file in a run folder, damaged in every way: whoever reads the folder gets what the
+run is, or one sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MAY_CHANGE_RESULTS = {
     "config.json": "settings are for people to read, and say which game is played",
     "manifest.json": "it is what names and describes everything else of a checkpoint",
 }
-"""Files whose damaged content may be taken as it is, as far as weights are right: what is evaluated or trained then differs."""
+"""Files whose damaged content may be taken as it is, as far as weights are right: what is evaluated
+or trained then differs."""
 
 
 class Damaged:
@@ -47,7 +49,9 @@ class Damaged:
         shutil.copytree(self.path, self.whole)
         shutil.copytree(self.path, self.path.with_name(readers.HEALTHY))
         self.files = sorted(p.relative_to(self.path) for p in self.path.rglob("*") if p.is_file())
-        self.weights = {readers.load(Path(f"{self.path}@{step}")) for step in checkpoint.steps(Run(self.path))}
+        self.weights = {
+            readers.load(Path(f"{self.path}@{step}")) for step in checkpoint.steps(Run(self.path))
+        }
         self.evaluated = readers.evaluate(self.path)
         self.final = final_tensors(self.path)
 
@@ -82,13 +86,23 @@ def damaged(tmp_path_factory):
     return Damaged(tmp_path_factory.mktemp("damaged"))
 
 
-def try_reader(reader: Callable[[Path], Any], path: Path, seconds: float = readers.MOST_SECONDS) -> tuple[str, Any]:
+def try_reader(
+    reader: Callable[[Path], Any], path: Path, seconds: float = readers.MOST_SECONDS
+) -> tuple[str, Any]:
     """How it ended: read, refused, or what is wrong."""
     try:
-        with readers.alarm(seconds), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            readers.alarm(seconds),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             return "read", reader(path)
     except LudusError as error:
-        return ("refused", str(error)) if "\n" not in str(error).strip() else ("not one sentence", str(error))
+        return (
+            ("refused", str(error))
+            if "\n" not in str(error).strip()
+            else ("not one sentence", str(error))
+        )
     except readers.Hangs:
         return "hangs", "".join(traceback.format_exc().splitlines(keepends=True)[-8:])
     except BaseException as error:
@@ -107,8 +121,11 @@ def wrong_result(damaged: Damaged, name: str, kind: str, result: Any) -> str:
     return ""
 
 
-def check(damaged: Damaged, rng: random.Random, count: int, costly: int, resumes: int) -> Counter[str]:
-    """Damages a file, lets everybody read, restores it; so many times. Every so often the costly readers, and resume."""
+def check(
+    damaged: Damaged, rng: random.Random, count: int, costly: int, resumes: int
+) -> Counter[str]:
+    """Damages a file, lets everybody read, restores it; so many times. Every so often the costly
+    readers, and resume."""
     found: Counter[str] = Counter()
     wrong: dict[str, list[str]] = defaultdict(list)
     for i, file in enumerate(damaged.targets(rng, count)):
@@ -116,8 +133,16 @@ def check(damaged: Damaged, rng: random.Random, count: int, costly: int, resumes
         way = damage(rng, damaged.path / file)
         chosen = {**readers.CHEAP, **(readers.COSTLY if costly and i % costly == 0 else {})}
         for name, reader in chosen.items():
-            how, result = try_reader(reader, damaged.path, readers.MOST_SECONDS * (1 if name in readers.CHEAP else 12))
-            problem = wrong_result(damaged, name, kind, result) if how == "read" else "" if how == "refused" else how
+            how, result = try_reader(
+                reader, damaged.path, readers.MOST_SECONDS * (1 if name in readers.CHEAP else 12)
+            )
+            problem = (
+                wrong_result(damaged, name, kind, result)
+                if how == "read"
+                else ""
+                if how == "refused"
+                else how
+            )
             found[f"{how if how in ('read', 'refused') else 'wrong'}"] += 1
             if problem:
                 wrong[f"{name}: {problem}"].append(f"{i} {file} {way}: {result}")
@@ -127,7 +152,10 @@ def check(damaged: Damaged, rng: random.Random, count: int, costly: int, resumes
             if problem:
                 wrong[f"resume: {problem}"].append(f"{i} {file} {way}")
         damaged.renew(file)
-    assert not wrong, "\n" + "\n".join(f"{len(v)} × {k}\n    " + "\n    ".join(v[:3]) for k, v in sorted(wrong.items(), key=lambda e: -len(e[1])))  # fmt: skip
+    assert not wrong, "\n" + "\n".join(
+        f"{len(v)} × {k}\n    " + "\n    ".join(v[:3])
+        for k, v in sorted(wrong.items(), key=lambda e: -len(e[1]))
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Whenever the power goes: once a run is there, a good checkpoint is found in it, with every snapshot that it needs."""
+"""Whenever the power goes: once a run is there, a good checkpoint is found in it, with every
+snapshot that it needs."""
 
 from __future__ import annotations
 
@@ -36,32 +37,44 @@ class Cuts:
         self.home = shelf.folder / f"{kind}-whole"
         self.moments = range(1, len(self.trace) + 1)
         path, above = str(self.home / RUN), [str(p) for p in (self.home / RUN).parents]
-        self.committed = next(i for i, o in enumerate(self.trace, 1) if o.kind == "rename" and o.target == path)
-        while self.trace[self.committed].kind == "sync" and self.trace[self.committed].path in above:
+        self.committed = next(
+            i for i, o in enumerate(self.trace, 1) if o.kind == "rename" and o.target == path
+        )
+        while (
+            self.trace[self.committed].kind == "sync" and self.trace[self.committed].path in above
+        ):
             self.committed += 1
 
     def cut(self, moment: int, luck: random.Random | None = None, go_on: bool = False) -> bool:
-        """The power goes after so many operations. Was there a run? It must be good, and `go_on` to the same end."""
+        """The power goes after so many operations. Was there a run? It must be good, and `go_on` to
+        the same end."""
         home = self.shelf.folder / f"{self.kind}-cut"
         shutil.rmtree(home, ignore_errors=True)
         Disk(self.home).replay(self.trace[:moment]).write_to(home, luck)
         path = home / RUN
         if not path.exists():
-            assert moment < self.committed, f"the run is gone after operation {moment}, {self.trace[moment - 1][:2]}"
+            assert moment < self.committed, (
+                f"the run is gone after operation {moment}, {self.trace[moment - 1][:2]}"
+            )
             return False
         try:
             check_good(path)
         except Exception as error:
-            raise AssertionError(f"after operation {moment}, {self.trace[moment - 1][:2]}: {error}") from error
+            raise AssertionError(
+                f"after operation {moment}, {self.trace[moment - 1][:2]}: {error}"
+            ) from error
         if go_on:
             ended = in_child(lambda: resume(path))
             assert ended.how == "done", (moment, ended)
-            assert not differences(path, self.shelf.whole(self.kind), ended.what == "resumed"), moment
+            assert not differences(path, self.shelf.whole(self.kind), ended.what == "resumed"), (
+                moment
+            )
         return True
 
 
 def test_the_disk_holds_what_was_written_when_all_of_it_is_kept(shelf):
-    """The model of the disk is right: with everything that was done it has the files that are really there."""
+    """The model of the disk is right: with everything that was done it has the files that are
+    really there."""
     cuts = Cuts(shelf, "league")
     disk = Disk(cuts.home).replay(cuts.trace)
     real = [p for p in cuts.home.rglob("*") if p.is_file() and p.name != "lock"]
@@ -89,4 +102,12 @@ def test_every_moment(shelf, kind):
     for luck in (None, rng):
         for moment in rng.sample(after, 30):
             cuts.cut(moment, luck, go_on=True)
-    print(kind, len(cuts.moments), "moments,", strict, "with a run on the strict disk,", lucky, "on lucky ones, 60 went on")
+    print(
+        kind,
+        len(cuts.moments),
+        "moments,",
+        strict,
+        "with a run on the strict disk,",
+        lucky,
+        "on lucky ones, 60 went on",
+    )

@@ -1,7 +1,8 @@
-"""Short trainings in forked children of this process, which has everything loaded and compiled: one takes a part of a second.
+"""Short trainings in forked children of this process, which has everything loaded and compiled: one
+takes a part of a second.
 
-A child may be killed, fail or hang without harm to the test. What must be the same in a run that was disturbed and resumed
-and in one to which nothing happened is what `outcome` returns.
+A child may be killed, fail or hang without harm to the test. What must be the same in a run that
+was disturbed and resumed and in one to which nothing happened is what `outcome` returns.
 """
 
 from __future__ import annotations
@@ -42,26 +43,50 @@ TIMEOUT = 60.0
 
 
 def config(kind: str, tensorboard: bool = False) -> Config:
-    """ppo, lstm, rainbow or league: six short iterations, with a checkpoint after each or after every second."""
+    """ppo, lstm, rainbow or league: six short iterations, with a checkpoint after each or after
+    every second."""
     made = Config(
-        game="pursuit", game_values={"max_steps": 12}, envs=4, seed=3, policy=PolicyConfig(hidden=(4,)),
-        learn=PPOConfig(rollout=12, epochs=1, minibatches=1), train=TrainConfig(total_agent_steps=800, threads=1),
+        game="pursuit",
+        game_values={"max_steps": 12},
+        envs=4,
+        seed=3,
+        policy=PolicyConfig(hidden=(4,)),
+        learn=PPOConfig(rollout=12, epochs=1, minibatches=1),
+        train=TrainConfig(total_agent_steps=800, threads=1),
         eval=EvalConfig(episodes=2, against=("self",), greedy=False, every_agent_steps=400),
         checkpoint=CheckpointConfig(every_agent_steps=250, every_seconds=None, keep=2),
         log=LogConfig(tensorboard=tensorboard, diagnostics_every=2, episodes=20, replays=3),
-    )  # fmt: skip
+    )
     if kind == "lstm":
         made.policy.memory, made.policy.memory_size = "lstm", 4
     elif kind == "league":
-        made.league = LeagueConfig(mix="self 1, pool 1", pool_size=3, snapshot_every=1, slots=2, renew_every=1)
-        made.checkpoint.every_agent_steps, made.train.total_agent_steps = 1, 1000  # full after three of the iterations
+        made.league = LeagueConfig(
+            mix="self 1, pool 1", pool_size=3, snapshot_every=1, slots=2, renew_every=1
+        )
+        made.checkpoint.every_agent_steps, made.train.total_agent_steps = (
+            1,
+            1000,
+        )  # full after three of the iterations
     elif kind == "rainbow":
         made.game, made.algorithm, made.game_values = "tests.learn.test_seen:GAME", "rainbow", {}
         made.rainbow = RainbowConfig(
-            rollout=16, batch=16, replay=400, warm_up=64, n_step=2, stream=4, cosines=4, quantiles=2, target_quantiles=2,
-            prioritised=True, noisy=True,
-        )  # fmt: skip
-        made.train.total_agent_steps, made.eval.every_agent_steps, made.checkpoint.every_agent_steps = 360, 200, 100
+            rollout=16,
+            batch=16,
+            replay=400,
+            warm_up=64,
+            n_step=2,
+            stream=4,
+            cosines=4,
+            quantiles=2,
+            target_quantiles=2,
+            prioritised=True,
+            noisy=True,
+        )
+        (
+            made.train.total_agent_steps,
+            made.eval.every_agent_steps,
+            made.checkpoint.every_agent_steps,
+        ) = 360, 200, 100
     return made
 
 
@@ -85,7 +110,9 @@ class Ended(NamedTuple):
     """What the function returned, or the text of the exception."""
 
 
-def in_child(function: Callable[[], Any], timeout: float = TIMEOUT, kill_after: float | None = None) -> Ended:
+def in_child(
+    function: Callable[[], Any], timeout: float = TIMEOUT, kill_after: float | None = None
+) -> Ended:
     """Calls it in a forked child. `kill_after`: SIGKILL after so many seconds, wherever it is."""
     read, write = os.pipe()
     child = os.fork()
@@ -133,7 +160,8 @@ def _child(function: Callable[[], Any], write: int) -> None:
 
 
 def make_short() -> None:
-    """Drawing the report takes longer than these trainings: its page has no figures. Matches are written early enough."""
+    """Drawing the report takes longer than these trainings: its page has no figures. Matches are
+    written early enough."""
     report._figures = lambda lines, records, config: []  # type: ignore[assignment]
     report._league = lambda run: []  # type: ignore[assignment]
     league.WRITE_EVERY = 2
@@ -175,7 +203,11 @@ def outcome(path: Path) -> dict[str, Any]:
 
 
 def _timeless(record: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in record.items() if not k.startswith(("speed/", "memory/")) and k != "progress/seconds"}
+    return {
+        k: v
+        for k, v in record.items()
+        if not k.startswith(("speed/", "memory/")) and k != "progress/seconds"
+    }
 
 
 def _hash(path: Path) -> str:
@@ -183,8 +215,8 @@ def _hash(path: Path) -> str:
 
 
 def differences(path: Path, whole: dict[str, Any], went_on: bool = True) -> list[str]:
-    """What of the outcome is not that of the run `whole`. A run that did not go on had no time to tidy up: it may have more
-    snapshots than it needs."""
+    """What of the outcome is not that of the run `whole`. A run that did not go on had no time to
+    tidy up: it may have more snapshots than it needs."""
     found = outcome(path)
     if not went_on and whole["snapshots"].items() <= found["snapshots"].items():
         found["snapshots"] = whole["snapshots"]
@@ -193,4 +225,8 @@ def differences(path: Path, whole: dict[str, Any], went_on: bool = True) -> list
 
 def leftovers(path: Path) -> list[str]:
     """Half-written files that nobody will use or remove."""
-    return sorted(str(p.relative_to(path)) for p in path.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp")
+    return sorted(
+        str(p.relative_to(path))
+        for p in path.rglob("*")
+        if p.name.startswith(".") or p.suffix == ".tmp"
+    )

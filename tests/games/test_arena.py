@@ -1,5 +1,5 @@
-"""The arena against what its rules say: converters and fights by hand, rewards by arithmetic, invariants over random play,
-and each mistake of the original as a test."""
+"""The arena against what its rules say: converters and fights by hand, rewards by arithmetic,
+invariants over random play, and each mistake of the original as a test."""
 
 import numpy as np
 import pytest
@@ -41,10 +41,18 @@ MIDDLE = BORDER + 5
 
 
 def arena(population=2, num_envs=1, **overrides) -> Batch:
-    """An empty room of 11×11; agent 0 in its middle facing north, the others along the south wall."""
-    batch = Batch(GAME, num_envs, overrides={**EMPTY_ROOM, **TINY, "population": population, **overrides})
+    """An empty room of 11×11; agent 0 in its middle facing north, the others along the south
+    wall."""
+    batch = Batch(
+        GAME, num_envs, overrides={**EMPTY_ROOM, **TINY, "population": population, **overrides}
+    )
     for agent in range(population):
-        stand(batch, agent, MIDDLE if agent == 0 else BORDER + 10, MIDDLE if agent == 0 else BORDER + agent)
+        stand(
+            batch,
+            agent,
+            MIDDLE if agent == 0 else BORDER + 10,
+            MIDDLE if agent == 0 else BORDER + agent,
+        )
     return batch
 
 
@@ -91,7 +99,7 @@ def observed(batch, agent, name):
     return float(batch["observation"][0, agent, NAMES[name]])
 
 
-# -- the map -----------------------------------------------------------------------------------------------------------
+# -- the map ---------------------------------------------------------------------------------------
 
 
 def test_every_room_holds_what_was_asked_for_on_a_map_of_62():
@@ -102,11 +110,21 @@ def test_every_room_holds_what_was_asked_for_on_a_map_of_62():
         for room in range(4):
             top, left = BORDER + 25 * (room // 2), BORDER + 25 * (room % 2)
             cells = grid[top : top + 25, left : left + 25]
-            assert (cells == WALL).sum() == 20 and (cells == BLOCK).sum() == 20 and (cells < 0).sum() == 6
+            assert (
+                (cells == WALL).sum() == 20
+                and (cells == BLOCK).sum() == 20
+                and (cells < 0).sum() == 6
+            )
             inside = kinds[cells[cells >= FIRST_CONVERTER] - FIRST_CONVERTER]
             assert np.bincount(inside, minlength=5).tolist() == [10, 5, 5, 1, 1]
-        assert np.isin(np.delete(np.delete(grid, np.s_[6:56], 0), np.s_[6:56], 1), (WALL, OUTSIDE)).all()
-        assert (grid[5, 5:57] == WALL).all() and (grid[56, 5:57] == WALL).all() and (grid[:5] == OUTSIDE).all()
+        assert np.isin(
+            np.delete(np.delete(grid, np.s_[6:56], 0), np.s_[6:56], 1), (WALL, OUTSIDE)
+        ).all()
+        assert (
+            (grid[5, 5:57] == WALL).all()
+            and (grid[56, 5:57] == WALL).all()
+            and (grid[:5] == OUTSIDE).all()
+        )
 
 
 def test_every_episode_has_a_new_map_and_reset_forgets_everything():
@@ -119,7 +137,16 @@ def test_every_episode_has_a_new_map_and_reset_forgets_everything():
     assert batch["terminated"].all() and not batch["truncated"].any() and batch["held"].any()
     batch.step()
     assert batch["resetting"].all() and not np.array_equal(first, batch["grid"])
-    for name in ("held", "frozen_until", "item_counts", "act_counts", "first_step", "still_steps", "inside", "earned"):
+    for name in (
+        "held",
+        "frozen_until",
+        "item_counts",
+        "act_counts",
+        "first_step",
+        "still_steps",
+        "inside",
+        "earned",
+    ):
         assert not batch[name].any(), name
 
 
@@ -127,7 +154,9 @@ def test_a_full_room_can_be_built():
     """6 agents and 619 walls on 625 cells."""
     batch = Batch(GAME, 2, overrides={**SMALL, **EMPTY_ROOM, "walls": 619})
     inner = batch["grid"][:, BORDER:-BORDER, BORDER:-BORDER]
-    assert (inner == WALL).sum() == 2 * 619 and (inner < 0).sum() == 12 and not (inner == EMPTY).any()
+    assert (
+        (inner == WALL).sum() == 2 * 619 and (inner < 0).sum() == 12 and not (inner == EMPTY).any()
+    )
 
 
 def test_rooms_can_differ_between_envs():
@@ -139,7 +168,7 @@ def test_rooms_can_differ_between_envs():
     assert batch["grid"][0, 31, 6] == WALL and batch["converter_count"].tolist() == [20, 80]
 
 
-# -- converters --------------------------------------------------------------------------------------------------------
+# -- converters ------------------------------------------------------------------------------------
 
 
 def stock_over_time(batch, k, steps):
@@ -155,7 +184,13 @@ def stock_over_time(batch, k, steps):
 
 def test_a_mine_produces_first_and_cools_down_after():
     batch = Batch(GAME, 1, overrides={**EMPTY_ROOM, **TINY, "mines": 1, "population": 1})
-    assert stock_over_time(batch, 0, 310) == [1, 52, 103, 154, 205]  # and stops at a full store of 5
+    assert stock_over_time(batch, 0, 310) == [
+        1,
+        52,
+        103,
+        154,
+        205,
+    ]  # and stops at a full store of 5
     assert batch["stock"][0, 0] == 5 and batch["timer"][0, 0] == 0
 
 
@@ -169,7 +204,9 @@ def test_a_full_mine_starts_again_when_it_is_emptied():
 
 
 def test_start_cooling_gives_the_seeds_reading():
-    batch = Batch(GAME, 1, overrides={**EMPTY_ROOM, **TINY, "mines": 1, "population": 1, "start_cooling": 1})
+    batch = Batch(
+        GAME, 1, overrides={**EMPTY_ROOM, **TINY, "mines": 1, "population": 1, "start_cooling": 1}
+    )
     assert stock_over_time(batch, 0, 260) == [50, 100, 150, 200, 250]
 
 
@@ -178,9 +215,17 @@ def test_a_generator_turns_ore_into_a_battery_in_one_step_and_cools_for_25():
     generator = build(batch, "generator", MIDDLE - 1, MIDDLE)
     batch["held"][0, 0, ORE] = 3
     do(batch, "put")  # one ore, consumed at once
-    assert held(batch)[ORE] == 2 and batch["inside"][0, generator, ORE] == 0 and batch["stock"][0, generator] == 0
+    assert (
+        held(batch)[ORE] == 2
+        and batch["inside"][0, generator, ORE] == 0
+        and batch["stock"][0, generator] == 0
+    )
     do(batch, "put")  # the next conversion's ore waits inside
-    assert held(batch)[ORE] == 1 and batch["stock"][0, generator] == 1 and batch["inside"][0, generator, ORE] == 1
+    assert (
+        held(batch)[ORE] == 1
+        and batch["stock"][0, generator] == 1
+        and batch["inside"][0, generator, ORE] == 1
+    )
     do(batch, "put")
     assert held(batch)[ORE] == 1 and not batch["last_success"][0, 0]  # it needs no more now
     do(batch, "get")
@@ -201,11 +246,15 @@ def test_an_altar_wants_three_batteries_and_takes_them_from_several_hands():
     do(batch, "get")
     assert held(batch)[HEART] == 1
     do(batch, "noop", "put")
-    assert held(batch, 1)[BATTERY] == 1 and stock_over_time(batch, altar, 20) == [15]  # out at 4, cool at 14
+    assert held(batch, 1)[BATTERY] == 1 and stock_over_time(batch, altar, 20) == [
+        15
+    ]  # out at 4, cool at 14
 
 
 @pytest.mark.parametrize(
-    ("kind", "needs", "product"), [("armory", {ORE: 3}, ARMOR), ("lasery", {ORE: 1, BATTERY: 2}, LASER)], ids=["armory", "lasery"]
+    ("kind", "needs", "product"),
+    [("armory", {ORE: 3}, ARMOR), ("lasery", {ORE: 1, BATTERY: 2}, LASER)],
+    ids=["armory", "lasery"],
 )
 def test_armor_and_lasers(kind, needs, product):
     batch = arena()
@@ -226,7 +275,11 @@ def test_get_takes_all_that_fits(item, limit):
     do(batch, "get")
     assert held(batch)[item] == limit and batch["stock"][0, k] == 1
     do(batch, "get")
-    assert held(batch)[item] == limit and not batch["last_success"][0, 0] and not batch["mask_act"][0, 0, ACTS.index("get")]
+    assert (
+        held(batch)[item] == limit
+        and not batch["last_success"][0, 0]
+        and not batch["mask_act"][0, 0, ACTS.index("get")]
+    )
 
 
 def test_initial_stock():
@@ -235,19 +288,24 @@ def test_initial_stock():
     assert (batch["converter_kind"][0, :20] == KIND["altar"]).all()
 
 
-# -- moving ------------------------------------------------------------------------------------------------------------
+# -- moving ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAY)
 def test_forward_and_backward_follow_the_facing(way):
     batch = arena()
     do(batch, way)
-    assert batch["facing"][0, 0] == WAY[way] and (batch["row"][0, 0], batch["column"][0, 0]) == (MIDDLE, MIDDLE)
+    assert batch["facing"][0, 0] == WAY[way] and (batch["row"][0, 0], batch["column"][0, 0]) == (
+        MIDDLE,
+        MIDDLE,
+    )
     do(batch, "forward")
     at = (MIDDLE + ROW_STEP[WAY[way]], MIDDLE + COLUMN_STEP[WAY[way]])
     assert (batch["row"][0, 0], batch["column"][0, 0]) == at and batch["grid"][0][at] == -1
     do(batch, "backward")
-    assert (batch["row"][0, 0], batch["column"][0, 0]) == (MIDDLE, MIDDLE) and batch["grid"][0][at] == EMPTY
+    assert (batch["row"][0, 0], batch["column"][0, 0]) == (MIDDLE, MIDDLE) and batch["grid"][0][
+        at
+    ] == EMPTY
 
 
 def test_nothing_is_walked_through():
@@ -296,7 +354,7 @@ def test_who_comes_first_is_drawn_anew(what):
     assert (won.sum(1) == 1).all() and 140 < won[:, 0].sum() < 260
 
 
-# -- fighting ----------------------------------------------------------------------------------------------------------
+# -- fighting --------------------------------------------------------------------------------------
 
 
 def armed(population=2, lasers=5, **overrides):
@@ -349,7 +407,9 @@ def test_the_frozen_are_frozen_anew_but_not_robbed_again():
     batch["held"][0, 1, ORE] = 5
     do(batch)
     do(batch, "attack_near")
-    assert held(batch, 1)[ORE] == 5 and batch["frozen_until"][0, 1] == 13 and held(batch)[LASER] == 3
+    assert (
+        held(batch, 1)[ORE] == 5 and batch["frozen_until"][0, 1] == 13 and held(batch)[LASER] == 3
+    )
 
 
 def test_armor_absorbs_a_hit_and_both_are_spent():
@@ -388,11 +448,12 @@ def test_two_who_shoot_at_each_other_do_not_both_hit():
     assert (batch["idle"].sum(1) == 1).all() and 60 < batch["idle"][:, 0].sum() < 140
 
 
-# -- rewards -----------------------------------------------------------------------------------------------------------
+# -- rewards ---------------------------------------------------------------------------------------
 
 
 def test_rewards_follow_what_is_held_and_a_deposit_costs_it_again():
-    """The whole chain by hand, easy_shaped: +0.1 ore, −0.1 put, +0.8 battery, −0.8 put, +1 heart."""
+    """The whole chain by hand, easy_shaped: +0.1 ore, −0.1 put, +0.8 battery, −0.8 put, +1
+    heart."""
     batch = arena()
     build(batch, "mine", MIDDLE - 1, MIDDLE)
     build(batch, "generator", MIDDLE, MIDDLE + 1)
@@ -401,7 +462,9 @@ def test_rewards_follow_what_is_held_and_a_deposit_costs_it_again():
     for act in ("get", "east", "put", "get", "south", "put", "get"):
         do(batch, act)
         paid.append(float(batch["reward"][0, 0]))
-        assert observed(batch, 0, "last_reward") == pytest.approx(paid[-1])  # signed: −0.8 stays −0.8
+        assert observed(batch, 0, "last_reward") == pytest.approx(
+            paid[-1]
+        )  # signed: −0.8 stays −0.8
         assert batch["reward"][0, 1] == 0.0
     assert paid == pytest.approx([0.1, 0, -0.1, 0.8, 0, -0.8, 1.0])
     assert batch["first_step"][0, 0].tolist() == [1, 4, 0, 0, 7]
@@ -440,7 +503,10 @@ def test_each_item_pays_its_rate_up_to_its_cap(kind, item, rewards, gains):
         batch["stock"][0, k], batch["converting"][0, k], batch["timer"][0, k] = 1, False, 99
         do(batch, "get")
         assert batch["reward"][0, 0] == pytest.approx(expected, abs=1e-6)
-    assert GAME.rewards[list(GAME.rewards)[item]].weight * min(len(rewards), 255) >= sum(rewards) - 1e-6
+    assert (
+        GAME.rewards[list(GAME.rewards)[item]].weight * min(len(rewards), 255)
+        >= sum(rewards) - 1e-6
+    )
 
 
 @pytest.mark.parametrize("gains", [0, 1])
@@ -449,11 +515,14 @@ def test_a_robbery_moves_reward_unless_only_gains_count(gains):
     stand(batch, 1, MIDDLE - 1, MIDDLE)
     batch["held"][0, 1], batch["paid"][0, 1] = (1, 0, 0, 0, 2), (1, 0, 0, 0, 2)
     do(batch, "attack_near")
-    assert batch["reward"][0].tolist() == pytest.approx([0.0, 0.0] if gains else [2.1, -2.1])  # 4 lasers are still above the cap
+    assert batch["reward"][0].tolist() == pytest.approx(
+        [0.0, 0.0] if gains else [2.1, -2.1]
+    )  # 4 lasers are still above the cap
 
 
 def test_a_group_shares():
-    """4 agents in 2 groups (0, 2 and 1, 3); half of a reward is spread: the earner keeps 0.5 + 0.5 / 2."""
+    """4 agents in 2 groups (0, 2 and 1, 3); half of a reward is spread: the earner keeps 0.5 + 0.5
+    / 2."""
     batch = arena(4, groups=2, group_share=0.5)
     build(batch, "altar", MIDDLE - 1, MIDDLE, stock=1)
     do(batch, "get")
@@ -467,7 +536,7 @@ def test_reward_terms_are_in_the_order_of_the_items():
     assert [t.weight for t in GAME.rewards.values()] == [0.1, 0.8, 0.5, 0.5, 1.0]
 
 
-# -- invariants over random play ---------------------------------------------------------------------------------------
+# -- invariants over random play -------------------------------------------------------------------
 
 
 def check_world(batch):
@@ -476,13 +545,20 @@ def check_world(batch):
         for agent in range(batch.layout.num_agents):
             assert grid[batch["row"][env, agent], batch["column"][env, agent]] == -1 - agent
         assert (grid < 0).sum() == batch.layout.num_agents
-        bits = np.array([[(int(w[c // 32]) >> (c % 32)) & 1 for c in range(grid.shape[1])] for w in batch["filled"][env]])
+        bits = np.array(
+            [
+                [(int(w[c // 32]) >> (c % 32)) & 1 for c in range(grid.shape[1])]
+                for w in batch["filled"][env]
+            ]
+        )
         assert np.array_equal(bits.astype(bool), ~np.isin(grid, (EMPTY, OUTSIDE)))
     flows = batch["item_counts"]
     spent = np.zeros_like(batch["held"], dtype=np.int64)
     attacks = batch["act_counts"][:, :, ACTS.index("attack_near_left") :, 1].sum(-1)
     spent[..., LASER] = attacks
-    balance = flows[:, :, GOT] - flows[:, :, PUT_IN] + flows[:, :, LOOTED] - flows[:, :, ROBBED] - spent
+    balance = (
+        flows[:, :, GOT] - flows[:, :, PUT_IN] + flows[:, :, LOOTED] - flows[:, :, ROBBED] - spent
+    )
     absorbed = balance - batch["held"]
     assert not np.delete(absorbed, ARMOR, -1).any() and (absorbed >= 0).all()
     assert (batch["stock"] <= 5).all() and (batch["held"] >= 0).all()
@@ -491,7 +567,14 @@ def check_world(batch):
 @pytest.fixture(scope="module")
 def brawl():
     """Raiders and gatherers in a small room with everything in it."""
-    overrides = {**SMALL, "population": 12, "attack_cost": 1, "armories": 1, "laseries": 1, "walls": 10}
+    overrides = {
+        **SMALL,
+        "population": 12,
+        "attack_cost": 1,
+        "armories": 1,
+        "laseries": 1,
+        "walls": 10,
+    }
     batch = Batch(GAME, 8, overrides=overrides, seed=5)
     for env, bot in enumerate(["random", "gatherer", "raider", "raider"] * 2):
         batch.set_controller("agent", bot, envs=env)
@@ -519,7 +602,16 @@ def expected_tokens(batch, env, agent):
         elif what < 0:
             other = -1 - what
             frozen = batch["frozen_until"][env, other] > step
-            out.append((cell, 17 + batch["facing"][env, other] + 4 * frozen + 8 * (other % groups != agent % groups), 1))
+            out.append(
+                (
+                    cell,
+                    17
+                    + batch["facing"][env, other]
+                    + 4 * frozen
+                    + 8 * (other % groups != agent % groups),
+                    1,
+                )
+            )
             out += [(cell, 2 + i, int(n)) for i, n in enumerate(batch["held"][env, other]) if n]
     return sorted(tuple(map(int, t)) for t in out)
 
@@ -553,7 +645,9 @@ def test_when_there_are_too_many_tokens_the_farthest_rows_are_dropped():
 
 
 def test_token_rows_are_enumerable():
-    assert observation.FEATURES == 33 and FACED == 121 and (FACED + 1) * observation.FEATURES == 4026
+    assert (
+        observation.FEATURES == 33 and FACED == 121 and (FACED + 1) * observation.FEATURES == 4026
+    )
 
 
 def test_the_mask_says_exactly_what_succeeds():
@@ -573,11 +667,17 @@ def test_the_mask_says_exactly_what_succeeds():
         batch.step()
         for env in range(32):
             act = int(acts[env, 0])
-            if batch["resetting"][env] or act == 3 + facing[env, 0]:  # a turn to where it looks already is masked as useless
+            if (
+                batch["resetting"][env] or act == 3 + facing[env, 0]
+            ):  # a turn to where it looks already is masked as useless
                 continue
             assert batch["last_success"][env, 0] == mask[env, 0, act], ACTS[act]
             seen.add((act, bool(mask[env, 0, act])))
-    assert {(ACTS.index(a), ok) for a in ("forward", "backward", "get", "put", "swap") for ok in (True, False)} <= seen
+    assert {
+        (ACTS.index(a), ok)
+        for a in ("forward", "backward", "get", "put", "swap")
+        for ok in (True, False)
+    } <= seen
 
 
 def test_masking_can_be_switched_off_and_impossible_actions_then_fail():
@@ -602,8 +702,15 @@ def test_statistics_of_an_agent():
     for act in ("get", "get", "forward", "east", "forward", "backward", "noop"):
         do(batch, act)
     counts = {act: batch["act_counts"][0, 0, i].tolist() for i, act in enumerate(ACTS)}
-    assert counts["get"] == [1, 1] and counts["forward"] == [1, 1] and counts["backward"] == [0, 1] and counts["noop"] == [0, 1]
-    assert batch["still_steps"][0].tolist() == [5, 7] and batch["item_counts"][0, 0, GOT].tolist() == [1, 0, 0, 0, 0]
+    assert (
+        counts["get"] == [1, 1]
+        and counts["forward"] == [1, 1]
+        and counts["backward"] == [0, 1]
+        and counts["noop"] == [0, 1]
+    )
+    assert batch["still_steps"][0].tolist() == [5, 7] and batch["item_counts"][
+        0, 0, GOT
+    ].tolist() == [1, 0, 0, 0, 0]
 
 
 def test_the_numbers_an_agent_observes():
@@ -611,10 +718,18 @@ def test_the_numbers_an_agent_observes():
     build(batch, "generator", MIDDLE - 1, MIDDLE, stock=2)
     batch["held"][0, 0] = 5, 10, 0, 1, 30
     do(batch, "put")
-    assert [observed(batch, 0, f"held_{n}") for n in GAME.rewards] == pytest.approx([0.8, 2.0, 0.0, 0.2, 1.0])
-    on = {n for n, i in NAMES.items() if n.startswith(("faced", "facing", "last")) and batch["observation"][0, 0, i] == 1.0}
+    assert [observed(batch, 0, f"held_{n}") for n in GAME.rewards] == pytest.approx(
+        [0.8, 2.0, 0.0, 0.2, 1.0]
+    )
+    on = {
+        n
+        for n, i in NAMES.items()
+        if n.startswith(("faced", "facing", "last")) and batch["observation"][0, 0, i] == 1.0
+    }
     assert on == {"facing_north", "faced_generator", "faced_busy", "last_put", "last_success"}
-    assert observed(batch, 0, "faced_stock") == pytest.approx(0.4) and observed(batch, 0, "episode_share") == pytest.approx(0.1)
+    assert observed(batch, 0, "faced_stock") == pytest.approx(0.4) and observed(
+        batch, 0, "episode_share"
+    ) == pytest.approx(0.1)
     stand(batch, 1, MIDDLE, MIDDLE + 1)
     do(batch, "east")
     assert observed(batch, 0, "faced_agent") == 1.0 and observed(batch, 0, "faced_generator") == 0.0
@@ -623,7 +738,7 @@ def test_the_numbers_an_agent_observes():
     assert observed(batch, 0, "faced_frozen_agent") == 1.0
 
 
-# -- the failures to make impossible -----------------------------------------------------------------------------------
+# -- the failures to make impossible ---------------------------------------------------------------
 
 
 def test_reward_rates_overwritten_on_the_way_into_the_simulator_are_caught(monkeypatch):
@@ -637,13 +752,17 @@ def test_reward_rates_overwritten_on_the_way_into_the_simulator_are_caught(monke
     healthy = Batch(GAME, 2, overrides=SMALL).fingerprint()
     monkeypatch.setattr(Batch, "set_params", with_group_defaults)
     batch = Batch(GAME, 2, overrides=SMALL)
-    with pytest.raises(LudusError, match=r"reward\.ore is 0\.0 instead of 0\.1; reward\.batteries is 0\.0 instead of 0\.8"):
+    with pytest.raises(
+        LudusError,
+        match=r"reward\.ore is 0\.0 instead of 0\.1; reward\.batteries is 0\.0 instead of 0\.8",
+    ):
         batch.check_received()
     assert batch.received()["rewards"]["batteries"] == 0.0 and batch.fingerprint() != healthy
 
 
 def test_training_does_not_start_on_overwritten_rewards(monkeypatch, tmp_path):
-    """Between the config and the simulator, as in the original; the run does not come into being."""
+    """Between the config and the simulator, as in the original; the run does not come into
+    being."""
     original = Batch.set_params
 
     def with_group_defaults(self, values, envs=slice(None)):
@@ -652,21 +771,33 @@ def test_training_does_not_start_on_overwritten_rewards(monkeypatch, tmp_path):
     config = load_recipe("arena_small")
     config.envs, config.train.threads, config.learn.minibatches = 2, 1, 1
     monkeypatch.setattr(Batch, "set_params", with_group_defaults)
-    with pytest.raises(LudusError, match=r"does not hold what was asked for: reward\.batteries is 0\.0 instead of 0\.15"):
+    with pytest.raises(
+        LudusError,
+        match=r"does not hold what was asked for: reward\.batteries is 0\.0 instead of 0\.15",
+    ):
         ludus.train(config, run=tmp_path / "run", quiet=True)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_staggered_start_starves_no_first_episode():
-    """The original cut first episodes anywhere from step 1 on, where nothing could be earned yet."""
+    """The original cut first episodes anywhere from step 1 on, where nothing could be earned
+    yet."""
     batch = Batch(GAME, 64, overrides=SMALL, stagger=True)
     lengths = batch["first_length"]
     assert lengths.min() >= 250 and lengths.max() <= 1000 and np.ptp(lengths) > 600
-    assert lengths.min() > timing.first_heart(GAME.resolve(dict(start_cooling=1, altar_batteries=3)).params)
+    assert lengths.min() > timing.first_heart(
+        GAME.resolve(dict(start_cooling=1, altar_batteries=3)).params
+    )
     batch["step"][...] = lengths - 1
     batch.step()
-    assert batch["truncated"].all() and not batch["terminated"].any() and batch.read_statistics()["agent"]["episodes"] == 0
-    with pytest.raises(LudusError, match=r"stagger_least=40 .*before a heart.*at step 89: use at least 89"):
+    assert (
+        batch["truncated"].all()
+        and not batch["terminated"].any()
+        and batch.read_statistics()["agent"]["episodes"] == 0
+    )
+    with pytest.raises(
+        LudusError, match=r"stagger_least=40 .*before a heart.*at step 89: use at least 89"
+    ):
         GAME.resolve(dict(stagger_least=40, start_cooling=1))
     assert GAME.resolve(dict(stagger_least=40))
 
@@ -676,30 +807,62 @@ def test_a_staggered_start_starves_no_first_episode():
     [
         ("easy_shaped", {}, dict(ore=1, batteries=4, armor=None, lasers=None, hearts=7)),
         ("combat", {}, dict(ore=1, batteries=4, armor=106, lasers=106, hearts=109)),
-        ("default_after_rewrite", {}, dict(ore=None, batteries=None, armor=None, lasers=None, hearts=109)),
+        (
+            "default_after_rewrite",
+            {},
+            dict(ore=None, batteries=None, armor=None, lasers=None, hearts=109),
+        ),
         ("navigation", {}, dict(ore=None, batteries=None, armor=None, lasers=None, hearts=1)),
         ("gains", {}, dict(ore=1, batteries=4, armor=None, lasers=None, hearts=7)),
-        ("easy_shaped", dict(start_cooling=1), dict(ore=50, batteries=77, armor=None, lasers=None, hearts=89)),
-        ("basic", dict(start_cooling=1), dict(ore=50, batteries=77, armor=None, lasers=None, hearts=189)),
+        (
+            "easy_shaped",
+            dict(start_cooling=1),
+            dict(ore=50, batteries=77, armor=None, lasers=None, hearts=89),
+        ),
+        (
+            "basic",
+            dict(start_cooling=1),
+            dict(ore=50, batteries=77, armor=None, lasers=None, hearts=189),
+        ),
     ],
 )
-def test_the_scripted_chain_earns_what_can_be_earned_as_early_as_arithmetic_says(preset, overrides, steps):
+def test_the_scripted_chain_earns_what_can_be_earned_as_early_as_arithmetic_says(
+    preset, overrides, steps
+):
     assert earliest_rewards(overrides, preset) == steps
     assert timing.first_heart(GAME.resolve(overrides, preset).params) == steps["hearts"]
 
 
 def test_presets_hold_the_numbers_of_their_stories():
-    easy, rewritten = GAME.resolve(preset="easy_shaped"), GAME.resolve(preset="default_after_rewrite")
-    names = ("mines", "generators", "altars", "blocks", "walls", "laseries", "armories", "altar_batteries", "attack_cost")
+    easy, rewritten = (
+        GAME.resolve(preset="easy_shaped"),
+        GAME.resolve(preset="default_after_rewrite"),
+    )
+    names = (
+        "mines",
+        "generators",
+        "altars",
+        "blocks",
+        "walls",
+        "laseries",
+        "armories",
+        "altar_batteries",
+        "attack_cost",
+    )
     assert [easy.params[n] for n in names] == [10, 5, 5, 20, 20, 0, 0, 1, 100]
     assert [rewritten.params[n] for n in names] == [10, 5, 5, 0, 10, 1, 1, 3, 1]
-    assert list(easy.weights.values()) == [0.1, 0.8, 0.5, 0.5, 1.0] and list(rewritten.weights.values()) == [0, 0, 0, 0, 1]
+    assert list(easy.weights.values()) == [0.1, 0.8, 0.5, 0.5, 1.0] and list(
+        rewritten.weights.values()
+    ) == [0, 0, 0, 0, 1]
     caps = [
-        easy.params[f"{n}_cap"] * w for n, w in zip(("ore", "battery", "armor", "laser"), easy.weights.values(), strict=False)
+        easy.params[f"{n}_cap"] * w
+        for n, w in zip(("ore", "battery", "armor", "laser"), easy.weights.values(), strict=False)
     ]
     assert caps == pytest.approx([1.0] * 4)
     assert GAME.resolve(preset="basic").params["altar_batteries"] == 3
-    assert [easy.params[f"{n}_cooldown"] for n in ("mine", "generator", "altar", "armory", "lasery")] == [50, 25, 10, 10, 10]
+    assert [
+        easy.params[f"{n}_cooldown"] for n in ("mine", "generator", "altar", "armory", "lasery")
+    ] == [50, 25, 10, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -724,14 +887,16 @@ def test_what_cannot_work_is_refused_with_both_numbers(overrides, message):
         GAME.resolve(overrides)
 
 
-# -- bots --------------------------------------------------------------------------------------------------------------
+# -- bots ------------------------------------------------------------------------------------------
 
 
 def play(bots, num_envs=6, **options):
     """Mean statistics of an episode in which agents are handed to these bots in turn."""
     batch = Batch(GAME, num_envs, seed=11, **options)
     for agent in range(batch.layout.num_agents):
-        batch["controller_next"][:, agent] = batch.controller_number("agent", bots[agent % len(bots)])
+        batch["controller_next"][:, agent] = batch.controller_number(
+            "agent", bots[agent % len(bots)]
+        )
     batch.reset()
     for _ in range(1000):
         batch.step()

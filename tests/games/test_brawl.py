@@ -1,5 +1,6 @@
-"""Brawl against what its rules say: moves, bodies, hits and ends by hand, every reward on its event for the right fighter,
-and each mistake of the original as a test. One frame a decision where frames are counted."""
+"""Brawl against what its rules say: moves, bodies, hits and ends by hand, every reward on its event
+for the right fighter, and each mistake of the original as a test. One frame a decision where frames
+are counted."""
 
 import math
 
@@ -54,7 +55,7 @@ from ludus.games.brawl.state import (
     WEAPON_TIME,
     X,
     Y,
-)  # fmt: skip
+)
 from ludus.sim import Batch
 
 FRAME = 1 / 30
@@ -64,7 +65,8 @@ _made: dict = {}
 
 
 def ring(num_envs=1, frames=1, weapon_wait=10_000, **overrides) -> Batch:
-    """A match about to begin, fighter 0 on the left, no weapon in sight. Batches are kept: only their state starts anew."""
+    """A match about to begin, fighter 0 on the left, no weapon in sight. Batches are kept: only
+    their state starts anew."""
     values = dict(decision_frames=frames, weapon_wait=weapon_wait, **overrides)
     key = (num_envs, *sorted(values.items()))
     if key not in _made:
@@ -82,7 +84,10 @@ def ring(num_envs=1, frames=1, weapon_wait=10_000, **overrides) -> Batch:
 
 def place(batch, who, x, y=None, facing=None, env=0):
     """Stands a fighter on the ground at x, or leaves it in the air at (x, y)."""
-    batch["motion"][env, who, [X, Y]] = x, y if y is not None else (RIGHT_FLOOR if x > 0 else LEFT_FLOOR)
+    batch["motion"][env, who, [X, Y]] = (
+        x,
+        y if y is not None else (RIGHT_FLOOR if x > 0 else LEFT_FLOOR),
+    )
     batch["motion"][env, who, [SPEED_X, SPEED_Y]] = 0
     batch["status"][env, who, SURFACE] = GROUND if y is None else AIR
     batch["status"][env, who, MODE] = STANDING if y is None else AIRBORNE
@@ -97,7 +102,9 @@ def hold(batch, keys0="", keys1="", steps=1):
             batch[f"action_{name}"][:, who] = 0
         for name in filter(None, keys.split("+")):
             mirrored = batch["status"][0, who, SIDE] < 0 and name in ("left", "right")
-            batch[f"action_{ {'left': 'right', 'right': 'left'}[name] if mirrored else name }"][:, who] = 1
+            batch[f"action_{ {'left': 'right', 'right': 'left'}[name] if mirrored else name }"][
+                :, who
+            ] = 1
     for _ in range(steps):
         batch.step()
 
@@ -122,7 +129,7 @@ def number(weapon, kind):
     return weapon * moves.PER_WEAPON + KINDS[kind]
 
 
-# -- the table of moves ------------------------------------------------------------------------------------------------
+# -- the table of moves ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -142,14 +149,23 @@ def test_eleven_moves_of_each_weapon_keep_to_its_ranges(weapon, first, total, da
         assert damage[0] <= sum(hit.damage for hit in move.hits) <= damage[1]
         assert all(stun[0] <= hit.stun <= stun[1] for hit in move.hits)
         ends = [0, *(hit.last for hit in move.hits)]
-        assert all(end < hit.first <= hit.last < move.total for end, hit in zip(ends, move.hits, strict=False))
+        assert all(
+            end < hit.first <= hit.last < move.total
+            for end, hit in zip(ends, move.hits, strict=False)
+        )
 
 
 def test_the_table_as_a_whole():
     assert len(moves.TABLE) == 33 == len(moves.TOTAL)
     assert {len(m.hits) for m in moves.TABLE} == {1, 2, 3, 4}
-    ahead = [max(h.box[0] + h.box[2] for m in moves.TABLE[w * 11 : w * 11 + 11] for h in m.hits) for w in range(3)]
-    strongest = [max(h.fixed + h.variable for m in moves.TABLE[w * 11 : w * 11 + 11] for h in m.hits) for w in range(3)]
+    ahead = [
+        max(h.box[0] + h.box[2] for m in moves.TABLE[w * 11 : w * 11 + 11] for h in m.hits)
+        for w in range(3)
+    ]
+    strongest = [
+        max(h.fixed + h.variable for m in moves.TABLE[w * 11 : w * 11 + 11] for h in m.hits)
+        for w in range(3)
+    ]
     assert np.argmax(ahead) == SPEAR and np.argmax(strongest) == HAMMER
 
 
@@ -188,7 +204,7 @@ def test_a_move_lasts_its_frames_and_then_obeys_again():
     assert status(batch)[MODE] == WALKING
 
 
-# -- bodies ------------------------------------------------------------------------------------------------------------
+# -- bodies ----------------------------------------------------------------------------------------
 
 
 def test_walking_dashing_sprinting_and_backdashing():
@@ -205,7 +221,10 @@ def test_walking_dashing_sprinting_and_backdashing():
     assert status(batch)[MODE] == STANDING and motion(batch)[SPEED_X] == 0
     batch = ring()
     hold(batch, "left+dash", steps=9)
-    assert motion(batch)[X] == pytest.approx(-5 - 9 * 4 * FRAME, abs=1e-4) and status(batch)[FACING] == 1
+    assert (
+        motion(batch)[X] == pytest.approx(-5 - 9 * 4 * FRAME, abs=1e-4)
+        and status(batch)[FACING] == 1
+    )
 
 
 def test_a_jump_rises_to_where_gravity_says_and_there_are_two_more_in_the_air():
@@ -261,7 +280,10 @@ def test_fast_fall_and_falling_off_the_edge():
 def test_the_platform_shuttles_between_the_grounds_and_carries():
     xs = [float(movement.platform_x(f)) for f in range(movement.PLATFORM_PERIOD)]
     assert min(xs) == -1 and max(xs) == 1  # 2 wide: it touches both grounds
-    assert movement.platform_top(-1.0) == movement.LEFT_TOP and movement.platform_top(1.0) == movement.RIGHT_TOP
+    assert (
+        movement.platform_top(-1.0) == movement.LEFT_TOP
+        and movement.platform_top(1.0) == movement.RIGHT_TOP
+    )
     batch = ring()
     batch["stage"][0, SHUTTLE] = 0
     place(batch, 0, -1.0, 0.0)
@@ -273,7 +295,9 @@ def test_the_platform_shuttles_between_the_grounds_and_carries():
     assert status(batch)[SURFACE] == PLATFORM
     offset = motion(batch)[X] - movement.platform_x(int(batch["stage"][0, SHUTTLE]))
     hold(batch, "", steps=50)
-    assert motion(batch)[X] - movement.platform_x(int(batch["stage"][0, SHUTTLE])) == pytest.approx(offset, abs=1e-4)
+    assert motion(batch)[X] - movement.platform_x(int(batch["stage"][0, SHUTTLE])) == pytest.approx(
+        offset, abs=1e-4
+    )
     hold(batch, "down", steps=3)
     assert status(batch)[SURFACE] == AIR
 
@@ -307,7 +331,7 @@ def test_a_taunt_leaves_a_fighter_helpless():
     assert motion(batch)[X] > -5
 
 
-# -- hits --------------------------------------------------------------------------------------------------------------
+# -- hits ------------------------------------------------------------------------------------------
 
 
 def close_in(batch, facing=1, damage=0.0):
@@ -319,7 +343,8 @@ def close_in(batch, facing=1, damage=0.0):
 
 @pytest.mark.parametrize("facing", [1, -1])
 def test_knockback_by_hand_mirrored_by_facing(facing):
-    """Unarmed neutral light: 9 damage, fixed 28, variable 16, 60 degrees, stun 12; the victim had 41 damage."""
+    """Unarmed neutral light: 9 damage, fixed 28, variable 16, 60 degrees, stun 12; the victim had
+    41 damage."""
     batch = ring()
     close_in(batch, facing, damage=41.0)
     hold(batch, "light", steps=2)
@@ -328,12 +353,16 @@ def test_knockback_by_hand_mirrored_by_facing(facing):
     x = 41 + 9
     speed = 0.096 * (28 + 16 * (x / 70 + x * x / 12000))
     assert motion(batch, 1)[DAMAGE] == x
-    assert motion(batch, 1)[SPEED_X] == pytest.approx(facing * speed * math.cos(math.radians(60)), rel=1e-4)
+    assert motion(batch, 1)[SPEED_X] == pytest.approx(
+        facing * speed * math.cos(math.radians(60)), rel=1e-4
+    )
     assert motion(batch, 1)[SPEED_Y] == pytest.approx(speed * math.sin(math.radians(60)), rel=1e-4)
     assert status(batch, 1)[[MODE, TIMER]].tolist() == [STUNNED, 12]
     assert term(batch, "damage_dealt") == [9, 0] and term(batch, "damage_taken") == [0, 9]
     hold(batch)
-    assert motion(batch, 1)[SPEED_X] == pytest.approx(0.97 * facing * speed * 0.5, rel=1e-4)  # it decays
+    assert motion(batch, 1)[SPEED_X] == pytest.approx(
+        0.97 * facing * speed * 0.5, rel=1e-4
+    )  # it decays
     hold(batch, "", "light", steps=10)
     assert status(batch, 1)[MODE] == STUNNED  # keys do nothing until the stun is over
     assert motion(batch, 1)[DAMAGE] == x  # and one hit lands once
@@ -399,7 +428,7 @@ def test_out_of_reach_behind_or_dodging_is_not_hit():
         assert motion(batch, 1)[DAMAGE] == 0, change
 
 
-# -- out, back, and the end --------------------------------------------------------------------------------------------
+# -- out, back, and the end ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("x", "y"), [(14.1, 0), (-14.1, 0), (0, 8.2), (0, -8.1)])
@@ -409,7 +438,10 @@ def test_beyond_the_edge_a_stock_is_lost_once_and_paid_to_the_right_fighter(x, y
     motion(batch, 1)[DAMAGE] = 80
     status(batch, 1)[WEAPON] = HAMMER
     hold(batch)
-    assert status(batch, 1)[[STOCKS, MODE, WEAPON]].tolist() == [2, OUT, UNARMED] and motion(batch, 1)[DAMAGE] == 0
+    assert (
+        status(batch, 1)[[STOCKS, MODE, WEAPON]].tolist() == [2, OUT, UNARMED]
+        and motion(batch, 1)[DAMAGE] == 0
+    )
     assert term(batch, "knock_out") == [1, 0] and term(batch, "knocked_out") == [0, 1]
     assert batch["reward"][0].tolist() == [50, -50]
     hold(batch)
@@ -432,7 +464,9 @@ def test_90_frames_out_then_back_at_the_start_and_really_invulnerable_for_30():
     hold(batch, "", "left+jump+light", steps=89)
     assert status(batch, 1)[MODE] == OUT and motion(batch, 1)[X] == 5
     hold(batch)
-    assert status(batch, 1)[[MODE, SAFE]].tolist() == [STANDING, 30] and motion(batch, 1)[[X, Y]].tolist() == [5, RIGHT_FLOOR]
+    assert status(batch, 1)[[MODE, SAFE]].tolist() == [STANDING, 30] and motion(batch, 1)[
+        [X, Y]
+    ].tolist() == [5, RIGHT_FLOOR]
     hold(batch, "light", steps=29)
     assert motion(batch, 1)[DAMAGE] == 0
     hold(batch, "light", steps=20)
@@ -477,7 +511,9 @@ def at_the_end(stocks=(3, 3), damage=(0.0, 0.0)):
 )
 def test_time_up_is_a_real_end_and_the_winner_is_paid(stocks, damage, outcome):
     batch = at_the_end(stocks, damage)
-    assert batch["terminated"][0] and not batch["truncated"][0] and batch["agent_terminated"][0].all()
+    assert (
+        batch["terminated"][0] and not batch["truncated"][0] and batch["agent_terminated"][0].all()
+    )
     assert batch["outcome"][0].tolist() == outcome
     assert term(batch, "win") == [float(o == 1) for o in outcome] == batch["goal_win"][0].tolist()
     assert term(batch, "loss") == [float(o == -1) for o in outcome]
@@ -502,7 +538,9 @@ def test_the_last_stock_ends_the_match_at_once_even_between_decisions():
     assert batch["finished"][0] and batch["outcome"][0].tolist() == [1, -1]
     assert batch["reward"][0].tolist() == [150, -150]
     assert batch["goal_stock_difference"][0].tolist() == [1, -1]
-    assert batch["stage"][0, SHUTTLE] == (shuttle + 1) % movement.PLATFORM_PERIOD  # one frame of the nine
+    assert (
+        batch["stage"][0, SHUTTLE] == (shuttle + 1) % movement.PLATFORM_PERIOD
+    )  # one frame of the nine
 
 
 def test_both_out_on_their_last_stock_is_a_draw():
@@ -512,19 +550,28 @@ def test_both_out_on_their_last_stock_is_a_draw():
     place(batch, 1, 15.0, 0.0)
     motion(batch, 1)[DAMAGE] = 100
     hold(batch)
-    assert batch["finished"][0] and batch["outcome"][0].tolist() == [0, 0] and batch["goal_win"][0].tolist() == [0, 0]
+    assert (
+        batch["finished"][0]
+        and batch["outcome"][0].tolist() == [0, 0]
+        and batch["goal_win"][0].tolist() == [0, 0]
+    )
 
 
 def test_a_new_match_starts_clean_with_sides_drawn():
     batch = Batch(GAME, 256, seed=3)
-    assert np.isin(batch["motion"][..., X], (-5, 5)).all() and (batch["motion"][:, 0, X] == -batch["motion"][:, 1, X]).all()
+    assert (
+        np.isin(batch["motion"][..., X], (-5, 5)).all()
+        and (batch["motion"][:, 0, X] == -batch["motion"][:, 1, X]).all()
+    )
     assert 90 < (batch["status"][:, 0, SIDE] == 1).sum() < 166
     assert np.array_equal(batch["status"][..., SIDE], -np.sign(batch["motion"][..., X]))
     assert (batch["status"][..., STOCKS] == 3).all() and (batch["motion"][..., DAMAGE] == 0).all()
-    assert np.array_equal(batch["status"][..., FACING], batch["status"][..., SIDE])  # towards the middle
+    assert np.array_equal(
+        batch["status"][..., FACING], batch["status"][..., SIDE]
+    )  # towards the middle
 
 
-# -- weapons -----------------------------------------------------------------------------------------------------------
+# -- weapons ---------------------------------------------------------------------------------------
 
 
 def test_weapons_of_both_kinds_lie_for_350_frames_at_two_places():
@@ -547,7 +594,11 @@ def test_one_key_picks_up_and_drops_and_each_signal_is_paid_once():
     place(batch, 0, -weapons.PLACE_X)
     hold(batch, "pick")
     assert status(batch)[WEAPON] == SPEAR and batch["stage"][0, WEAPON_KIND] == UNARMED
-    assert term(batch, "pick_up") == [1, 0] and seen(batch, 0, "self_spear") == 1 and seen(batch, 1, "opponent_spear") == 1
+    assert (
+        term(batch, "pick_up") == [1, 0]
+        and seen(batch, 0, "self_spear") == 1
+        and seen(batch, 1, "opponent_spear") == 1
+    )
     hold(batch)
     assert term(batch, "pick_up") == [0, 0]
     hold(batch, "pick")
@@ -571,20 +622,27 @@ def test_the_nearer_of_two_gets_the_weapon_and_at_the_same_distance_neither():
         place(batch, 0, x[0])
         place(batch, 1, x[1])
         hold(batch, "pick", "pick")
-        assert batch["status"][0, :, WEAPON].tolist() == [SPEAR if who == taker else UNARMED for who in (0, 1)]
+        assert batch["status"][0, :, WEAPON].tolist() == [
+            SPEAR if who == taker else UNARMED for who in (0, 1)
+        ]
 
 
-# -- the other rewards -------------------------------------------------------------------------------------------------
+# -- the other rewards -----------------------------------------------------------------------------
 
 
 def test_presets_hold_the_weights_asked_for_and_dense_stays_below_a_tenth_of_a_win():
     sparse, dense = (GAME.resolve(preset=p).weights for p in ("sparse", "dense"))
     shaped = [name.removeprefix("reward.") for name in DENSE]
     assert sparse["damage_dealt"] == 0.1 == -sparse["damage_taken"]
-    assert sparse["knock_out"] == 50 == -sparse["knocked_out"] and sparse["win"] == 100 == -sparse["loss"]
+    assert (
+        sparse["knock_out"] == 50 == -sparse["knocked_out"]
+        and sparse["win"] == 100 == -sparse["loss"]
+    )
     assert not any(sparse[name] for name in shaped) and GAME.resolve().weights == sparse
     assert all(dense[name] == sparse[name] for name in sparse if name not in shaped)
-    most = {name: max(abs(GAME.rewards[name].most), abs(GAME.rewards[name].least)) for name in shaped}
+    most = {
+        name: max(abs(GAME.rewards[name].most), abs(GAME.rewards[name].least)) for name in shaped
+    }
     assert sum(abs(dense[name]) * most[name] for name in shaped) < 0.1 * dense["win"]
 
 
@@ -654,13 +712,26 @@ def test_dense_rewards_stop_counting_at_their_limit():
     assert total == GAME.rewards["danger"].most == 150
 
 
-# -- what is observed, and which keys can do anything ------------------------------------------------------------------
+# -- what is observed, and which keys can do anything ----------------------------------------------
 
 
 def test_the_observation_is_two_times_32_named_entries_and_what_both_share():
     assert PER_FIGHTER == 32 and len(NAMES) == len(set(NAMES)) == 2 * 32 + 7 + 2 * 5
-    assert NAMES[:32] == [f"self_{n}" for n in FIGHTER] and NAMES[32:64] == [f"opponent_{n}" for n in FIGHTER]
-    assert list(GAME.action) == ["up", "left", "down", "right", "jump", "pick", "dash", "light", "heavy", "taunt"]
+    assert NAMES[:32] == [f"self_{n}" for n in FIGHTER] and NAMES[32:64] == [
+        f"opponent_{n}" for n in FIGHTER
+    ]
+    assert list(GAME.action) == [
+        "up",
+        "left",
+        "down",
+        "right",
+        "jump",
+        "pick",
+        "dash",
+        "light",
+        "heavy",
+        "taunt",
+    ]
 
 
 def test_one_fighters_self_is_the_others_opponent_mirrored_in_every_step():
@@ -680,7 +751,8 @@ def test_one_fighters_self_is_the_others_opponent_mirrored_in_every_step():
         assert np.allclose(o[:, 1, :32], o[:, 0, 32:64] * sign, atol=1e-6)
         assert np.abs(o).max() <= 3
         assert np.array_equal(
-            o[:, 0, :32][:, FIGHTER.index("x")], np.float32(batch["motion"][:, 0, X] * batch["status"][:, 0, SIDE]) / 14
+            o[:, 0, :32][:, FIGHTER.index("x")],
+            np.float32(batch["motion"][:, 0, X] * batch["status"][:, 0, SIDE]) / 14,
         )
         changed += last is not None and not np.array_equal(last, o[:, 0, 32:64])
         last = o[:, 0, 32:64].copy()
@@ -705,13 +777,18 @@ def test_hand_worked_entries():
     assert seen(batch, 0, "self_winding_up") == 1 and seen(batch, 0, "self_airborne") == 0
     assert seen(batch, 0, "self_move") == pytest.approx((KINDS["neutral_air"] + 1) / 11)
     assert seen(batch, 0, "self_move_done") == pytest.approx(3 / 26)
-    assert seen(batch, 0, "self_damage") == 0.25 and seen(batch, 0, "self_stocks") == pytest.approx(2 / 3)
+    assert seen(batch, 0, "self_damage") == 0.25 and seen(batch, 0, "self_stocks") == pytest.approx(
+        2 / 3
+    )
     assert seen(batch, 0, "self_hammer") == 1 and seen(batch, 0, "self_unarmed") == 0
-    assert seen(batch, 0, "self_x") == pytest.approx(-0.5) and seen(batch, 0, "opponent_ahead") == pytest.approx(12 / 5)
+    assert seen(batch, 0, "self_x") == pytest.approx(-0.5) and seen(
+        batch, 0, "opponent_ahead"
+    ) == pytest.approx(12 / 5)
 
 
 def test_a_masked_key_changes_nothing():
-    """From states of real matches: pressing a masked key, whatever else is held, gives the same next state."""
+    """From states of real matches: pressing a masked key, whatever else is held, gives the same
+    next state."""
     batch = Batch(GAME, 96, seed=21)
     batch.set_controller("fighter", "random", team=0)
     batch.set_controller("fighter", "aggressive", team=1)
@@ -732,7 +809,9 @@ def test_a_masked_key_changes_nothing():
                 state["binary"][:, 0, k] = pressed
                 batch.load_state(state)
                 batch.step()
-                after.append([batch.numpy(n)[masked] for n in ("motion", "stage", "observation", "reward")])
+                after.append(
+                    [batch.numpy(n)[masked] for n in ("motion", "stage", "observation", "reward")]
+                )
             assert all(np.array_equal(a, b) for a, b in zip(*after, strict=True)), KEY_NAMES[k]
             state["binary"][:, 0, k] = 0
         batch.load_state(state)
@@ -766,17 +845,22 @@ def test_a_decision_is_held_for_its_frames():
     for keys in ("right", "right+jump", "right+light", "down", "left+heavy", ""):
         hold(once, keys)
         hold(thrice, keys, steps=3)
-        assert np.allclose(motion(once), motion(thrice), atol=1e-5) and status(once)[MODE] == status(thrice)[MODE]
+        assert (
+            np.allclose(motion(once), motion(thrice), atol=1e-5)
+            and status(once)[MODE] == status(thrice)[MODE]
+        )
 
 
-# -- bots --------------------------------------------------------------------------------------------------------------
+# -- bots ------------------------------------------------------------------------------------------
 
 
 def won(first, second, matches=64):
     return play(first, second, matches, seed=77_000)[:, 0].mean()
 
 
-@pytest.mark.parametrize(("first", "second"), [("based", "constant"), ("based", "random"), ("aggressive", "constant")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("based", "constant"), ("based", "random"), ("aggressive", "constant")]
+)
 def test_the_stronger_bot_wins_clearly(first, second):
     assert won(first, second) >= 0.9
 
@@ -804,11 +888,16 @@ def jab(batch, env):
 
 
 def lunge(batch, env):
-    """Strikes sideways from as far as that reaches, wherever the lunge does not end over the void."""
+    """Strikes sideways from as far as that reaches, wherever the lunge does not end over the
+    void."""
     motions, states = batch["motion"], batch["status"]
     dx, dy = senses.ahead(motions, env, 0), senses.above(motions, env, 0)
     if abs(dx) < 2.7 and abs(dy) < 0.9:
-        return senses.towards(dx) | LIGHT if movement.over_ground(motions[env, 0, X] + math.copysign(1.3, dx)) else 0
+        return (
+            senses.towards(dx) | LIGHT
+            if movement.over_ground(motions[env, 0, X] + math.copysign(1.3, dx))
+            else 0
+        )
     return senses.chase(motions, states, env, 0)
 
 
@@ -843,7 +932,10 @@ def test_the_switcher_changes_its_style_in_the_middle_of_a_match():
     batch.set_controller("fighter", "based", team=1)
     batch.reset()
     style_steps = SWITCH_FRAMES // 3
-    played = {name: batch.controller_number("fighter", name) for name in ("aggressive", "defensive", "kiter")}
+    played = {
+        name: batch.controller_number("fighter", name)
+        for name in ("aggressive", "defensive", "kiter")
+    }
     alike = {}
     for step in range(1, 3 * style_steps):
         if step % 10 == 5:
@@ -870,7 +962,10 @@ def test_an_opponent_changes_only_between_matches():
     hold(batch, "", "", steps=49)
     assert batch["controller"][0].tolist() == [0, 0] and motion(batch, 1)[X] == 5
     hold(batch, "", "", steps=2)
-    assert batch["resetting"][0] and batch["controller"][0].tolist() == [0, batch.controller_number("fighter", "based")]
+    assert batch["resetting"][0] and batch["controller"][0].tolist() == [
+        0,
+        batch.controller_number("fighter", "based"),
+    ]
 
 
 def test_bad_input_is_refused_with_the_limit():

@@ -1,5 +1,5 @@
-"""Hide-and-seek against what its rules say: physics and vision by hand, rewards by arithmetic, and each mistake of the
-original as a test."""
+"""Hide-and-seek against what its rules say: physics and vision by hand, rewards by arithmetic, and
+each mistake of the original as a test."""
 
 import math
 
@@ -16,11 +16,17 @@ from ludus.sim import Batch
 FLAT = dict(height_range=0.0, trees=0.0, boulders=0.0, walls=0.0, terrain_mode=0, terrains=1)
 GROUND = 2.0  # of a flat world
 SEEKER, HIDER, MATE = 0, 1, 2
-NAMES = {name: i for i, name in enumerate(Batch(GAME, 1, jit=False, overrides=dict(terrains=1, world=12)).layout.observation)}
+NAMES = {
+    name: i
+    for i, name in enumerate(
+        Batch(GAME, 1, jit=False, overrides=dict(terrains=1, world=12)).layout.observation
+    )
+}
 
 
 def flat(num_envs=1, **overrides) -> Batch:
-    """An empty plain, in the middle of the seeking phase; everybody in a corner, looking out of the world, not acting."""
+    """An empty plain, in the middle of the seeking phase; everybody in a corner, looking out of the
+    world, not acting."""
     batch = Batch(GAME, num_envs, overrides={**FLAT, **overrides})
     batch["step"][...] = 100
     batch["idle"][...] = False
@@ -65,12 +71,14 @@ def play(overrides=None, bots=("seeker", "hider"), num_envs=64, steps=241, seed=
         yield batch
 
 
-# -- the world ---------------------------------------------------------------------------------------------------------
+# -- the world -------------------------------------------------------------------------------------
 
 
 def test_the_observation_has_161_named_entries():
     assert len(NAMES) == 161
-    assert [n for n in NAMES if n.endswith("_distance")][:64] == [f"ray{i}_distance" for i in range(64)]
+    assert [n for n in NAMES if n.endswith("_distance")][:64] == [
+        f"ray{i}_distance" for i in range(64)
+    ]
 
 
 def test_a_bank_is_built_once_per_seed_and_never_on_reset():
@@ -80,7 +88,9 @@ def test_a_bank_is_built_once_per_seed_and_never_on_reset():
         batch.reset()
         seen |= set((batch["terrain"] - 1).tolist())
         for env in range(32):
-            assert np.array_equal(batch["solid"][env], batch["bank_solid"][batch["terrain"][env] - 1])
+            assert np.array_equal(
+                batch["solid"][env], batch["bank_solid"][batch["terrain"][env] - 1]
+            )
     assert seen == set(range(8))
     assert (batch["bank_builds"] == 1).all() and (batch["builds"] == 0).all()
     assert len({batch["bank_ground"][k].tobytes() for k in range(8)}) == 8
@@ -90,7 +100,11 @@ def test_one_fixed_terrain_and_fresh_ones():
     fixed = Batch(GAME, 4, overrides=dict(terrain_mode=0, terrains=1, first_terrain=77))
     before = fixed["solid"].copy()
     fixed.reset()
-    assert (fixed["terrain"] == 78).all() and (fixed["builds"] == 0).all() and np.array_equal(before, fixed["solid"])
+    assert (
+        (fixed["terrain"] == 78).all()
+        and (fixed["builds"] == 0).all()
+        and np.array_equal(before, fixed["solid"])
+    )
     assert (fixed["terrain_source"] == terrain.KEEP).all()
 
     fresh = Batch(GAME, 4, overrides=dict(terrain_mode=2, terrains=1))
@@ -111,7 +125,9 @@ def test_a_curriculum_that_changes_the_recipe_rebuilds_once():
     assert (batch["plan"] == terrain.TREE).sum() > 2 * trunks
     batch.set_params({"trees": GAME.params["trees"].default})
     batch.reset()
-    assert (batch["builds"] == 1).all() and np.array_equal(batch["solid"][0], batch["bank_solid"][0])
+    assert (batch["builds"] == 1).all() and np.array_equal(
+        batch["solid"][0], batch["bank_solid"][0]
+    )
 
 
 def test_held_out_terrains_are_others():
@@ -130,15 +146,28 @@ def test_hills_have_about_five_levels_and_follow_the_parameter():
 
 
 def test_a_tree_is_four_logs_and_a_crown():
-    batch = Batch(GAME, 1, overrides=dict(boulders=0.0, walls=0.0, trees=3.0, terrain_mode=0, terrains=1, first_terrain=5))
+    batch = Batch(
+        GAME,
+        1,
+        overrides=dict(
+            boulders=0.0, walls=0.0, trees=3.0, terrain_mode=0, terrains=1, first_terrain=5
+        ),
+    )
     fields = [batch[n] for n in ("solid", "sight", "placed", "ground", "plan")]
-    trees = [(x, z) for x, z in np.argwhere(batch["plan"][0] == terrain.TREE) if 3 < x < 28 and 3 < z < 28]
+    trees = [
+        (x, z)
+        for x, z in np.argwhere(batch["plan"][0] == terrain.TREE)
+        if 3 < x < 28 and 3 < z < 28
+    ]
     x, z = trees[0]
     g = int(batch["ground"][0, x, z])
     kinds = [terrain.block_kind(*fields, 0, x, y, z) for y in range(g - 1, g + 6)]
     assert kinds == [terrain.GRASS, *[terrain.LOG] * 4, terrain.LEAVES, terrain.AIR]
     assert terrain.block_kind(*fields, 0, x + 1, g + 3, z + 1) == terrain.LEAVES
-    assert not (batch["sight"][0, x + 1, z] >> (g + 3)) & 1 and (batch["solid"][0, x + 1, z] >> (g + 3)) & 1
+    assert (
+        not (batch["sight"][0, x + 1, z] >> (g + 3)) & 1
+        and (batch["solid"][0, x + 1, z] >> (g + 3)) & 1
+    )
 
 
 def test_a_larger_world_with_four_on_each_side():
@@ -149,7 +178,7 @@ def test_a_larger_world_with_four_on_each_side():
     assert batch["position"][..., (0, 2)].max() <= 64 - HALF
 
 
-# -- bodies ------------------------------------------------------------------------------------------------------------
+# -- bodies ----------------------------------------------------------------------------------------
 
 
 def inside_a_block(batch):
@@ -159,12 +188,16 @@ def inside_a_block(batch):
         for env in range(shape[0])
         for agent in range(shape[1])
         if batch["alive"][env, agent]
-        and collides(batch["solid"], env, batch.settings.sizes["world"], *batch["position"][env, agent])
+        and collides(
+            batch["solid"], env, batch.settings.sizes["world"], *batch["position"][env, agent]
+        )
     ]
 
 
 def test_agents_start_on_the_ground_five_apart_and_never_inside_a_block():
-    batch = Batch(GAME, 64, overrides=dict(terrain_mode=2, terrains=1, trees=60.0, boulders=12.0, walls=12.0))
+    batch = Batch(
+        GAME, 64, overrides=dict(terrain_mode=2, terrains=1, trees=60.0, boulders=12.0, walls=12.0)
+    )
     for _ in range(4):
         batch.reset()
         p = batch["position"]
@@ -172,7 +205,9 @@ def test_agents_start_on_the_ground_five_apart_and_never_inside_a_block():
             assert np.hypot(*(p[:, a] - p[:, b])[:, (0, 2)].T).min() >= 5.0
         assert not inside_a_block(batch)
         assert p[..., (0, 2)].min() >= 4 and p[..., (0, 2)].max() <= 28
-        ground = batch["ground"][np.arange(64)[:, None], p[..., 0].astype(int), p[..., 2].astype(int)]
+        ground = batch["ground"][
+            np.arange(64)[:, None], p[..., 0].astype(int), p[..., 2].astype(int)
+        ]
         assert np.array_equal(p[..., 1], ground)
     assert np.histogram(batch["yaw"], 4, (-math.pi, math.pi))[0].min() > 20
 
@@ -182,7 +217,11 @@ def test_no_move_ends_inside_a_block_or_outside_the_world():
     for bots in [("random", "random"), ("seeker", "hider")]:
         for i, batch in enumerate(play(overrides, bots, num_envs=24, steps=200)):
             p = batch["position"]
-            assert p[..., (0, 2)].min() >= HALF and p[..., (0, 2)].max() <= 32 - HALF and p[..., 1].min() >= 1.0
+            assert (
+                p[..., (0, 2)].min() >= HALF
+                and p[..., (0, 2)].max() <= 32 - HALF
+                and p[..., 1].min() >= 1.0
+            )
             if i % 5 == 0:
                 assert not inside_a_block(batch)
         assert bots[0] == "seeker" or batch["edited"].any()
@@ -233,7 +272,10 @@ def test_a_jump_clears_one_block_and_not_two(height, clears):
     assert (batch["position"][0, HIDER, 0] > 12.5) == clears
     if not clears:
         assert batch["position"][0, HIDER, 0] == pytest.approx(12 - HALF, abs=0.01)
-        assert observed(batch, HIDER, "blocked_x") == 1.0 and observed(batch, HIDER, "blocked_z") == 0.0
+        assert (
+            observed(batch, HIDER, "blocked_x") == 1.0
+            and observed(batch, HIDER, "blocked_z") == 0.0
+        )
         assert observed(batch, HIDER, "moving") == 0.0
 
 
@@ -246,7 +288,9 @@ def test_jump_height_and_cooldown():
         heights.append(float(batch["position"][0, HIDER, 1]) - GROUND)
         masks.append(bool(batch["mask_jump"][0, HIDER]))
     assert 1.0 < max(heights) <= 8.4**2 / 64 + 1e-4
-    assert masks[:7] == [False] * 6 + [True]  # 0.5 s are 6 steps; the flight of 2 · 8.4 / 32 s is a little longer
+    assert masks[:7] == [False] * 6 + [
+        True
+    ]  # 0.5 s are 6 steps; the flight of 2 · 8.4 / 32 s is a little longer
     assert heights[7] > 0.3
 
 
@@ -259,7 +303,9 @@ def test_bodies_slide_along_walls():
     for _ in range(6):
         act(batch, HIDER, forward=1.0)
     assert batch["position"][0, HIDER, 0] == pytest.approx(12 - HALF, abs=0.01)
-    assert batch["position"][0, HIDER, 2] == pytest.approx(10.5 + 6 * 4.3 / 12 * math.sin(math.pi / 4), abs=1e-3)
+    assert batch["position"][0, HIDER, 2] == pytest.approx(
+        10.5 + 6 * 4.3 / 12 * math.sin(math.pi / 4), abs=1e-3
+    )
 
 
 def test_turning_is_at_most_112_degrees_and_wraps():
@@ -281,7 +327,7 @@ def test_a_nan_action_breaks_nothing():
     assert np.isfinite(batch["position"]).all() and np.isfinite(batch["observation"]).all()
 
 
-# -- seeing ------------------------------------------------------------------------------------------------------------
+# -- seeing ----------------------------------------------------------------------------------------
 
 
 def test_a_target_dead_ahead_is_visible_at_any_yaw():
@@ -294,10 +340,15 @@ def test_a_target_dead_ahead_is_visible_at_any_yaw():
     batch.step()
     assert batch["visible"][:, SEEKER, HIDER].all()
     column = [NAMES["nearest_ahead"], NAMES["nearest_right"], NAMES["nearest_distance"]]
-    assert batch["observation"][:, SEEKER, column] == pytest.approx(np.tile([1.0, 0.0, 8 / 32], (len(yaws), 1)), abs=1e-3)
+    assert batch["observation"][:, SEEKER, column] == pytest.approx(
+        np.tile([1.0, 0.0, 8 / 32], (len(yaws), 1)), abs=1e-3
+    )
 
 
-@pytest.mark.parametrize(("degrees", "seen"), [(0, True), (50, True), (-50, True), (58, False), (-58, False), (180, False)])
+@pytest.mark.parametrize(
+    ("degrees", "seen"),
+    [(0, True), (50, True), (-50, True), (58, False), (-58, False), (180, False)],
+)
 def test_the_field_of_view_is_108_degrees(degrees, seen):
     batch = flat()
     yaw = 0.5
@@ -307,7 +358,9 @@ def test_the_field_of_view_is_108_degrees(degrees, seen):
     batch.step()
     assert batch["visible"][0, SEEKER, HIDER] == seen
     if seen and degrees:
-        assert math.copysign(1, observed(batch, SEEKER, "nearest_right")) == math.copysign(1, degrees)
+        assert math.copysign(1, observed(batch, SEEKER, "nearest_right")) == math.copysign(
+            1, degrees
+        )
 
 
 def test_pitch_moves_the_view():
@@ -316,7 +369,9 @@ def test_pitch_moves_the_view():
     stand(batch, HIDER, 20.0, 16.0)
     batch.step()
     assert not batch["visible"][0, SEEKER, HIDER]
-    assert (batch["observation"][0, SEEKER, RAY_DISTANCE : RAY_DISTANCE + 64] == 1.0).all()  # only sky
+    assert (
+        batch["observation"][0, SEEKER, RAY_DISTANCE : RAY_DISTANCE + 64] == 1.0
+    ).all()  # only sky
 
 
 @pytest.mark.parametrize(
@@ -362,16 +417,24 @@ def test_a_visible_agent_does_not_fall_between_rays():
 def test_ray_distances_and_kinds_by_hand():
     batch = flat()
     yaw_step, pitch_step = math.radians(108 / 8), math.radians(65 / 8)
-    stand(batch, SEEKER, 10.5, 16.5, yaw=-yaw_step / 2, pitch=pitch_step / 2)  # ray (row 4, column 4) runs level along x
+    stand(
+        batch, SEEKER, 10.5, 16.5, yaw=-yaw_step / 2, pitch=pitch_step / 2
+    )  # ray (row 4, column 4) runs level along x
     for y in (2, 3):
         put_block(batch, 15, y, 16)
     batch.step()
     rays = batch["observation"][0, SEEKER, RAY_DISTANCE : RAY_DISTANCE + 64].reshape(8, 8) * 32
     kinds = batch["observation"][0, SEEKER, RAY_KIND : RAY_KIND + 64].reshape(8, 8)
-    assert rays[4, 4] == pytest.approx(4.5, abs=1e-4) and kinds[4, 4] == pytest.approx(0.9 * terrain.STONE / 7)
+    assert rays[4, 4] == pytest.approx(4.5, abs=1e-4) and kinds[4, 4] == pytest.approx(
+        0.9 * terrain.STONE / 7
+    )
     down = 3 * pitch_step  # the bottom row meets the ground
-    assert rays[7, 4] == pytest.approx(EYE / math.sin(down), rel=1e-4) and kinds[7, 4] == pytest.approx(0.9 * terrain.SAND / 7)
-    assert rays[3, 4] == pytest.approx(4.5 / math.cos(pitch_step), rel=1e-4) or rays[3, 4] == pytest.approx(32.0)
+    assert rays[7, 4] == pytest.approx(EYE / math.sin(down), rel=1e-4) and kinds[
+        7, 4
+    ] == pytest.approx(0.9 * terrain.SAND / 7)
+    assert rays[3, 4] == pytest.approx(4.5 / math.cos(pitch_step), rel=1e-4) or rays[
+        3, 4
+    ] == pytest.approx(32.0)
     assert rays[0, 4] == pytest.approx(32.0) and kinds[0, 4] == 0.0
     stand(batch, HIDER, 13.5, 16.5)
     batch.step()
@@ -381,7 +444,9 @@ def test_ray_distances_and_kinds_by_hand():
     stand(batch, HIDER, 1.5, 28.5, yaw=-yaw_step / 2)
     stand(batch, MATE, 4.5, 28.5)
     batch.step()
-    assert (batch["observation"][0, HIDER, RAY_KIND : RAY_KIND + 64] == -1.0).any()  # a team mate reads otherwise
+    assert (
+        batch["observation"][0, HIDER, RAY_KIND : RAY_KIND + 64] == -1.0
+    ).any()  # a team mate reads otherwise
 
 
 def test_in_training_no_rays_are_cast_for_bots_and_everything_else_is_the_same():
@@ -407,7 +472,10 @@ def test_last_seen_is_remembered_in_simulated_time():
     stand(batch, SEEKER, 10.5, 16.5)
     stand(batch, HIDER, 14.5, 16.5)
     batch.step()
-    assert observed(batch, SEEKER, "last_seen_ago") == 0.0 and observed(batch, SEEKER, "last_seen_visible") == 1.0
+    assert (
+        observed(batch, SEEKER, "last_seen_ago") == 0.0
+        and observed(batch, SEEKER, "last_seen_visible") == 1.0
+    )
     stand(batch, HIDER, 1.5, 28.5)
     for i in range(1, 7):
         batch.step()
@@ -432,7 +500,10 @@ def test_clock_features_follow_the_steps():
 def test_within_reach_is_zero_when_nothing_is_visible():
     batch = flat()
     batch.step()
-    assert observed(batch, SEEKER, "nearest_visible") == 0.0 and observed(batch, SEEKER, "within_reach") == 0.0
+    assert (
+        observed(batch, SEEKER, "nearest_visible") == 0.0
+        and observed(batch, SEEKER, "within_reach") == 0.0
+    )
     stand(batch, SEEKER, 10.5, 16.5)
     stand(batch, HIDER, 9.0, 16.5)  # near, but behind
     batch.step()
@@ -450,12 +521,17 @@ def test_no_observation_is_constant_over_play(budget):
             observation = np.where(batch["valid"][..., None], batch["observation"], np.nan)
             low = np.fmin(low, np.nanmin(observation, 0, initial=np.inf))
             high = np.fmax(high, np.nanmax(observation, 0, initial=-np.inf))
-    constant = [(agent, name) for name, i in NAMES.items() for agent in range(3) if high[agent, i] - low[agent, i] < 1e-3]
+    constant = [
+        (agent, name)
+        for name, i in NAMES.items()
+        for agent in range(3)
+        if high[agent, i] - low[agent, i] < 1e-3
+    ]
     # a seeker takes no decision while the others hide, so to it the phase is always "seeking"
     assert constant == [(SEEKER, "seeking")]
 
 
-# -- acting ------------------------------------------------------------------------------------------------------------
+# -- acting ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["forward", "strafe", "turn", "look", "jump", "place", "remove"])
@@ -469,7 +545,14 @@ def test_every_action_has_an_effect_where_it_is_allowed(name, agent):
         if name in ("jump", "place", "remove"):
             assert batch[f"mask_{name}"][0, agent]
         act(batch, agent, **{name: value})
-        states.append((batch["position"].copy(), batch["yaw"].copy(), batch["pitch"].copy(), batch["solid"].copy()))
+        states.append(
+            (
+                batch["position"].copy(),
+                batch["yaw"].copy(),
+                batch["pitch"].copy(),
+                batch["solid"].copy(),
+            )
+        )
     assert any(not np.array_equal(a, b) for a, b in zip(*states, strict=True))
 
 
@@ -477,8 +560,12 @@ def test_keys_are_masked_where_they_have_no_effect():
     batch = flat()
     stand(batch, HIDER, 10.5, 10.5, pitch=-math.radians(50))
     act(batch, HIDER)
-    assert not batch["mask_place"].any() and not batch["mask_remove"].any()  # the default budget is 0
-    assert observed(batch, HIDER, "can_place") == 0.5 and observed(batch, HIDER, "can_remove") == 0.5
+    assert (
+        not batch["mask_place"].any() and not batch["mask_remove"].any()
+    )  # the default budget is 0
+    assert (
+        observed(batch, HIDER, "can_place") == 0.5 and observed(batch, HIDER, "can_remove") == 0.5
+    )
     before = batch["solid"].copy()
     act(batch, HIDER, place=1, remove=1)
     assert np.array_equal(before, batch["solid"])
@@ -486,18 +573,28 @@ def test_keys_are_masked_where_they_have_no_effect():
 
 def test_placing_and_removing_by_hand():
     batch = flat(place_budget=1, remove_budget=1)
-    stand(batch, HIDER, 10.5, 10.5, pitch=-math.radians(40))  # the ground 1.4 / tan 40° = 1.67 ahead: column 12
+    stand(
+        batch, HIDER, 10.5, 10.5, pitch=-math.radians(40)
+    )  # the ground 1.4 / tan 40° = 1.67 ahead: column 12
     act(batch, HIDER)
     assert observed(batch, HIDER, "can_place") == 1.0
     act(batch, HIDER, place=1)
-    assert batch["solid"][0, 12, 10] == 0b111 and batch["placed"][0, 12, 10] == 0b100 and batch["edited"][0]
+    assert (
+        batch["solid"][0, 12, 10] == 0b111
+        and batch["placed"][0, 12, 10] == 0b100
+        and batch["edited"][0]
+    )
     assert batch["places_left"][0, HIDER] == 0 and not batch["mask_place"][0, HIDER]
     assert observed(batch, HIDER, "blocks_ahead") == pytest.approx(0.5)  # 1.5 of 3 metres away
     act(batch, HIDER, remove=1)
     assert batch["solid"][0, 12, 10] == 0b11 and batch["placed"][0, 12, 10] == 0
     assert batch["removes_left"][0, HIDER] == 0
     batch.reset()
-    assert (batch["places_left"] == 1).all() and (batch["solid"] == 0b11).all() and not batch["edited"].any()
+    assert (
+        (batch["places_left"] == 1).all()
+        and (batch["solid"] == 0b11).all()
+        and not batch["edited"].any()
+    )
 
 
 def test_a_block_is_never_placed_into_an_agent_nor_taken_from_the_bottom():
@@ -511,7 +608,7 @@ def test_a_block_is_never_placed_into_an_agent_nor_taken_from_the_bottom():
     assert (batch["solid"] & 1 == 1).all()
 
 
-# -- catching, rewards, ends -------------------------------------------------------------------------------------------
+# -- catching, rewards, ends -----------------------------------------------------------------------
 
 
 def test_the_seeker_is_frozen_and_blind_while_the_others_hide():
@@ -538,10 +635,16 @@ def test_a_caught_hiders_reward_and_end_reach_the_learner():
     stand(batch, HIDER, 12.0, 16.5)
     for i in range(1, 7):
         act(batch, SEEKER)
-        assert batch["alive"][0, HIDER] == (i < 6) and batch["agent_terminated"][0, HIDER] == (i == 6)
+        assert batch["alive"][0, HIDER] == (i < 6) and batch["agent_terminated"][0, HIDER] == (
+            i == 6
+        )
     assert batch["reward"][0, HIDER] == pytest.approx(-50 - 0.02 - 0.001)
     assert batch["reward"][0, SEEKER] == pytest.approx(50 + 0.01 - 0.001)
-    assert batch["valid"][0, HIDER] and not batch["finished"][0] and observed(batch, SEEKER, "hiders_found") == 0.5
+    assert (
+        batch["valid"][0, HIDER]
+        and not batch["finished"][0]
+        and observed(batch, SEEKER, "hiders_found") == 0.5
+    )
     assert observed(batch, SEEKER, "nearest_visible") == 0.0  # it left the world
     act(batch, SEEKER)
     assert not batch["valid"][0, HIDER] and batch["reward"][0, HIDER] == 0.0
@@ -586,7 +689,9 @@ def test_surviving_to_the_end_is_terminal_and_pays():
     act(batch, SEEKER)
     assert not batch["terminated"][0]
     act(batch, SEEKER)
-    assert batch["terminated"][0] and not batch["truncated"][0] and batch["agent_terminated"][0].all()
+    assert (
+        batch["terminated"][0] and not batch["truncated"][0] and batch["agent_terminated"][0].all()
+    )
     assert batch["reward"][0].tolist() == pytest.approx([-10 - 0.001, 50.019, 50.019])
     assert batch["outcome"][0].tolist() == [-1, 1, 1]
 
@@ -603,7 +708,10 @@ def test_each_role_earns_its_own_terms_over_an_episode():
     assert stats["hider"]["return"] == pytest.approx(50 + 204 * (0.02 - 0.001), rel=1e-4)
     assert stats["seeker"]["return"] == pytest.approx(-10 - 204 * 0.001, rel=1e-4)
     assert stats["hider"]["term/hidden"] == 204 and stats["hider"]["term/seen"] == 0
-    assert stats["hider"]["goal/lasted"] == pytest.approx(1.0, rel=1e-4) and stats["hider"]["goal/survival"] == 1.0
+    assert (
+        stats["hider"]["goal/lasted"] == pytest.approx(1.0, rel=1e-4)
+        and stats["hider"]["goal/survival"] == 1.0
+    )
 
 
 def test_approach_pays_for_coming_nearer_and_takes_it_back():
@@ -621,7 +729,9 @@ def test_approach_pays_for_coming_nearer_and_takes_it_back():
     stand(batch, SEEKER, 17.0, 10.5)
     far = 8 / (8 + math.hypot(6.5, 16)) - 8 / 24
     act(batch, SEEKER)
-    assert batch["caught"][0, HIDER] and batch["term_approach"][0, SEEKER] == pytest.approx(1 - 8 / 16 + far, abs=1e-5)
+    assert batch["caught"][0, HIDER] and batch["term_approach"][0, SEEKER] == pytest.approx(
+        1 - 8 / 16 + far, abs=1e-5
+    )
     assert not batch["term_approach"][0, HIDER:].any()
     batch["step"][...] = 10
     stand(batch, SEEKER, 10.5, 20.5)
@@ -630,7 +740,8 @@ def test_approach_pays_for_coming_nearer_and_takes_it_back():
 
 
 def test_cover_pays_for_getting_out_of_sight_and_takes_it_back():
-    """1 for leaving the seeker's view, -1 for entering it, nothing in between; who is caught is no longer seen."""
+    """1 for leaving the seeker's view, -1 for entering it, nothing in between; who is caught is no
+    longer seen."""
     batch = flat(hiders=2, catch_seconds=0.05)
     stand(batch, MATE, 10.5, 26.5)
     stand(batch, HIDER, 20.5, 10.5)
@@ -642,7 +753,9 @@ def test_cover_pays_for_getting_out_of_sight_and_takes_it_back():
     assert earned[1:] == [[0, -1, 0], [0, 0, 0], [0, 1, 0]]
     stand(batch, SEEKER, 19.5, 10.5, yaw=0.0)
     act(batch, SEEKER)
-    assert batch["caught"][0, HIDER] and batch["term_cover"][0, HIDER] == 0  # seen and caught in the same step
+    assert (
+        batch["caught"][0, HIDER] and batch["term_cover"][0, HIDER] == 0
+    )  # seen and caught in the same step
 
 
 def test_each_part_of_the_world_is_searched_once():
@@ -664,7 +777,9 @@ def test_presets_hold_the_numbers_of_their_stories():
     seeking = 240 - 36
     watching = GAME.resolve(preset="watching_pays").weights
     assert watching["sees"] == 0.0 and watching["sees_each"] * 2 * seeking == pytest.approx(40.8)
-    assert 2 * watching["catch"] + watching["all_caught"] == 40.0 and watching["none_caught"] == -5.0
+    assert (
+        2 * watching["catch"] + watching["all_caught"] == 40.0 and watching["none_caught"] == -5.0
+    )
     final = GAME.resolve(preset="seed_final").weights
     assert final["hidden"] * seeking == pytest.approx(40.8) and final["seen"] == -final["hidden"]
     assert final["survived"] == 50.0
@@ -673,7 +788,7 @@ def test_presets_hold_the_numbers_of_their_stories():
     assert original["boulders"] == 0 and original["walls"] == 0
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------
+# -- bad input -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -696,11 +811,12 @@ def test_what_cannot_work_is_refused_with_both_numbers(overrides, message):
         GAME.resolve(overrides)
 
 
-# -- bots --------------------------------------------------------------------------------------------------------------
+# -- bots ------------------------------------------------------------------------------------------
 
 
 def rates(preset=None, bots=("seeker", "hider"), num_envs=384):
-    """Catch rate and share of time lasted over the first episode of every env, on terrains not trained on."""
+    """Catch rate and share of time lasted over the first episode of every env, on terrains not
+    trained on."""
     caught, lasted = np.full(num_envs, np.nan), np.zeros(num_envs)
     for batch in play(dict(first_terrain=500_000), bots, num_envs, 240, preset=preset):
         first = batch["finished"] & np.isnan(caught)
@@ -710,7 +826,8 @@ def rates(preset=None, bots=("seeker", "hider"), num_envs=384):
 
 
 def test_the_shipped_game_is_balanced_and_the_original_is_not():
-    """benchmarks/hide_and_seek_balance.py has the exact numbers; here a looser interval of a smaller sample."""
+    """benchmarks/hide_and_seek_balance.py has the exact numbers; here a looser interval of a
+    smaller sample."""
     caught, lasted = rates()
     assert 0.60 <= caught <= 0.78
     assert rates("original")[0] >= 0.95

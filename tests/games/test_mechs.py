@@ -1,4 +1,5 @@
-"""Mechs against what its rules say: maps, bodies, weapons and the match by hand, and each mistake of the original as a test."""
+"""Mechs against what its rules say: maps, bodies, weapons and the match by hand, and each mistake
+of the original as a test."""
 
 import functools
 import math
@@ -24,7 +25,7 @@ from ludus.games.mechs.classes import (
     TONS,
     TURN,
     class_of,
-)  # fmt: skip
+)
 from ludus.games.mechs.observation import CLOSED, FREE, HIDDEN, HURTS, NAMES, SHALLOW
 from ludus.games.mechs.spec import GAME, HELD_OUT
 from ludus.games.mechs.weapons import NOBODY
@@ -40,18 +41,22 @@ GROUND = 1.0
 
 @functools.cache
 def made(num_envs, overrides) -> Batch:
-    """Made once: what a test leaves behind is gone with the reset, or the reset forgets something."""
+    """Made once: what a test leaves behind is gone with the reset, or the reset forgets
+    something."""
     return Batch(GAME, num_envs, preset="small", overrides={"maps": 1, **dict(overrides)})
 
 
 def flat(kinds=(MEDIUM, LIGHT, MEDIUM, LIGHT), num_envs=1, **overrides) -> Batch:
-    """An empty plain of 32 x 32 with a zone of radius 4 in the middle; everybody far from everybody, acting not at all.
+    """An empty plain of 32 x 32 with a zone of radius 4 in the middle; everybody far from
+    everybody, acting not at all.
 
     One batch serves all: the last one made is the one in play.
     """
     batch = made(num_envs, tuple(overrides.items()))
     batch["kind"][...] = kinds
-    for name, value in dict(solid=1, opaque=1, breakable=0, strength=0, floor=0, ground=1, top=1, stand=1, distance=1).items():
+    for name, value in dict(
+        solid=1, opaque=1, breakable=0, strength=0, floor=0, ground=1, top=1, stand=1, distance=1
+    ).items():
         batch[f"bank_{name}"][...] = value
     batch.reset()
     for env in range(num_envs):
@@ -87,7 +92,14 @@ def slot_of(batch, agent, other, env=0):
 
 
 def fire(batch, agent, other, *keys, env=0, **actions):
-    act(batch, agent, env, target=slot_of(batch, agent, other, env), **dict.fromkeys(keys, 1), **actions)
+    act(
+        batch,
+        agent,
+        env,
+        target=slot_of(batch, agent, other, env),
+        **dict.fromkeys(keys, 1),
+        **actions,
+    )
 
 
 def observed(batch, agent, name, env=0):
@@ -108,7 +120,7 @@ def wall(batch, x, solid=0b1111, opaque=0b1111, **more):
         column(batch, x, z, solid, opaque, **more)
 
 
-# -- maps --------------------------------------------------------------------------------------------------------------
+# -- maps ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +128,18 @@ def bank() -> Batch:
     return Batch(GAME, 1, overrides=dict(maps=24))
 
 
-BANK_FIELDS = ("solid", "opaque", "breakable", "strength", "floor", "ground", "top", "stand", "distance", "coarse")
+BANK_FIELDS = (
+    "solid",
+    "opaque",
+    "breakable",
+    "strength",
+    "floor",
+    "ground",
+    "top",
+    "stand",
+    "distance",
+    "coarse",
+)
 
 
 def test_maps_are_the_same_from_both_sides_hit_points_too(bank):
@@ -126,11 +149,14 @@ def test_maps_are_the_same_from_both_sides_hit_points_too(bank):
         assert np.array_equal(field, field[:, ::-1, ::-1]), name
     assert len(np.unique(bank["bank_strength"])) > 5
     breakable = bank["bank_breakable"] != 0
-    assert ((bank["bank_strength"] > 0) >= breakable).all()  # whatever can break has hit points, on both sides
+    assert (
+        (bank["bank_strength"] > 0) >= breakable
+    ).all()  # whatever can break has hit points, on both sides
 
 
 def test_every_start_reaches_the_zone_on_level_ground(bank):
-    """Walked here once more, by a flood of our own: steps of at most one layer, for a mech on 5 x 5 columns and one on 1."""
+    """Walked here once more, by a flood of our own: steps of at most one layer, for a mech on 5 x 5
+    columns and one on 1."""
     for chart in range(6):
         solid, floor = bank["bank_solid"][chart], bank["bank_floor"][chart]
         tops = np.vectorize(lambda mask: int(mask).bit_length())(solid)
@@ -141,13 +167,18 @@ def test_every_start_reaches_the_zone_on_level_ground(bank):
             x, z = queue.popleft()
             for nx, nz in ((x + 1, z), (x - 1, z), (x, z + 1), (x, z - 1)):
                 inside = 0 <= nx < 100 and 0 <= nz < 100 and (nx, nz) not in reached
-                level = inside and max(abs(stands[nx, nz] - stands[x, z]), abs(tops[nx, nz] - tops[x, z])) <= 1
+                level = (
+                    inside
+                    and max(abs(stands[nx, nz] - stands[x, z]), abs(tops[nx, nz] - tops[x, z])) <= 1
+                )
                 if level and floor[nx, nz] != voxels.MOLTEN:
                     reached.add((nx, nz))
                     queue.append((nx, nz))
         starts = bank["position"][0][:, (0, 2)].astype(int).tolist()
         assert all((x, z) in reached for x, z in starts)
-        assert {(x, z) for x, z in np.argwhere(bank["bank_distance"][chart] < maps.UNREACHED).tolist()} == reached
+        assert {
+            (x, z) for x, z in np.argwhere(bank["bank_distance"][chart] < maps.UNREACHED).tolist()
+        } == reached
         for x, z in bank["bank_way"][chart].astype(int).tolist():
             assert (x, z) in reached  # the main lane and both flanks
 
@@ -161,18 +192,30 @@ def test_zones_and_materials_vary(bank):
         fields = [int(bank[f"bank_{n}"][chart, x, z]) for n in ("solid", "opaque", "breakable")]
         floor, ground = int(bank["bank_floor"][chart, x, z]), int(bank["bank_ground"][chart, x, z])
         found |= {voxels.material(*fields, 0, floor, ground, y) for y in range(20)}
-    assert found == {voxels.AIR, voxels.SOLID, voxels.ROCK, voxels.GLASS, voxels.FOLIAGE, voxels.LAVA, voxels.WATER}
+    assert found == {
+        voxels.AIR,
+        voxels.SOLID,
+        voxels.ROCK,
+        voxels.GLASS,
+        voxels.FOLIAGE,
+        voxels.LAVA,
+        voxels.WATER,
+    }
     assert voxels.material(0b111, 0b111, 0b110, 0b100, 0, 1, 2) == voxels.DEBRIS
 
 
 def test_held_out_maps_are_others_and_training_cannot_reach_them(bank):
     assert GAME.held_out == {"first_map": HELD_OUT, "maps": 256}
     held_out = Batch(GAME, 1, overrides={**GAME.held_out, "maps": 8})
-    assert not {m.tobytes() for m in bank["bank_solid"]} & {m.tobytes() for m in held_out["bank_solid"]}
+    assert not {m.tobytes() for m in bank["bank_solid"]} & {
+        m.tobytes() for m in held_out["bank_solid"]
+    }
     GAME.resolve(dict(maps=100, first_map=HELD_OUT - 100))
     with pytest.raises(LudusError, match=r"499950 to 500049 reach into.*500000.*at most 499900"):
         GAME.resolve(dict(maps=100, first_map=HELD_OUT - 50))
-    with pytest.raises(LudusError, match=r"game.first_map=500000 is held out for evaluation.*below 500,000"):
+    with pytest.raises(
+        LudusError, match=r"game.first_map=500000 is held out for evaluation.*below 500,000"
+    ):
         ludus.train("mechs_2v2", quiet=True, **{"game.first_map": HELD_OUT})
 
 
@@ -181,7 +224,12 @@ def test_each_episode_picks_a_map_and_the_bank_stays():
     before = batch["bank_solid"].copy()
     assert set(batch["chart"].tolist()) == {0, 1, 2, 3}
     batch.reset()
-    assert np.array_equal(before, batch["bank_solid"]) and set(batch["chart"].tolist()) == {0, 1, 2, 3}
+    assert np.array_equal(before, batch["bank_solid"]) and set(batch["chart"].tolist()) == {
+        0,
+        1,
+        2,
+        3,
+    }
 
 
 def test_a_pack_is_one_heavy_five_mediums_three_lights_and_a_scout(bank):
@@ -191,7 +239,7 @@ def test_a_pack_is_one_heavy_five_mediums_three_lights_and_a_scout(bank):
     assert [class_of(i, 20) for i in range(10, 20)] == [class_of(i, 20) for i in range(10)]
 
 
-# -- bodies ------------------------------------------------------------------------------------------------------------
+# -- bodies ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [SCOUT, LIGHT, MEDIUM, HEAVY])
@@ -199,7 +247,9 @@ def test_speed_and_turn_of_each_class(kind):
     batch = flat((kind, LIGHT, MEDIUM, LIGHT))
     stand(batch, MINE, 16, 16, yaw=0.5)
     act(batch, forward=1.0)
-    assert batch["velocity"][0, MINE, (0, 2)] == pytest.approx(SPEED[kind] * np.array([math.cos(0.5), math.sin(0.5)]), rel=1e-3)
+    assert batch["velocity"][0, MINE, (0, 2)] == pytest.approx(
+        SPEED[kind] * np.array([math.cos(0.5), math.sin(0.5)]), rel=1e-3
+    )
     act(batch, forward=-1.0, strafe=1.0)  # diagonally no faster
     assert np.hypot(*batch["velocity"][0, MINE, (0, 2)]) == pytest.approx(SPEED[kind], rel=1e-3)
     act(batch, turn=-1.0)
@@ -255,7 +305,9 @@ def test_jets_lift_the_light_classes_only():
     batch = flat((LIGHT, MEDIUM, MEDIUM, LIGHT))
     act(batch, MINE, vertical=1.0)
     rises = (16 - 9.81) * 0.05
-    assert batch["position"][0, MINE, 1] == pytest.approx(GROUND + 0.05 * rises * (1 + 2 + 3 + 4 + 5), rel=1e-3)
+    assert batch["position"][0, MINE, 1] == pytest.approx(
+        GROUND + 0.05 * rises * (1 + 2 + 3 + 4 + 5), rel=1e-3
+    )
     assert batch["heat"][0, MINE] == 0.0  # 10 a second, less than it dissipates
     act(batch, MATE, vertical=1.0)
     assert batch["position"][0, MATE, 1] == GROUND and batch["grounded"][0, MATE]
@@ -277,7 +329,10 @@ def test_mechs_that_overlap_move_apart():
     stand(batch, MATE, 16.5, 16)
     for _ in range(6):
         act(batch)
-    assert batch["position"][0, MATE, 0] - batch["position"][0, MINE, 0] >= HALF[MEDIUM] + HALF[LIGHT] - 0.01
+    assert (
+        batch["position"][0, MATE, 0] - batch["position"][0, MINE, 0]
+        >= HALF[MEDIUM] + HALF[LIGHT] - 0.01
+    )
 
 
 def overlapping(batch):
@@ -289,9 +344,15 @@ def overlapping(batch):
         for env in range(batch.num_envs)
         for agent in range(batch.layout.num_agents)
         if voxels.overlaps(
-            *fields, env, batch["chart"][env], world, HALF[kind[agent]], TALL[kind[agent]], *batch["position"][env, agent]
+            *fields,
+            env,
+            batch["chart"][env],
+            world,
+            HALF[kind[agent]],
+            TALL[kind[agent]],
+            *batch["position"][env, agent],
         )
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("bot", ["random", "hunter"])
@@ -303,12 +364,16 @@ def test_no_mech_ends_inside_a_voxel_or_outside_the_world(bot):
         batch.step()
         p = batch["position"]
         edge = HALF[batch["kind"]][:, None]
-        assert (p[..., (0, 2)] >= edge).all() and (p[..., (0, 2)] <= 100 - edge).all() and (p[..., 1] >= 1.0).all()
+        assert (
+            (p[..., (0, 2)] >= edge).all()
+            and (p[..., (0, 2)] <= 100 - edge).all()
+            and (p[..., 1] >= 1.0).all()
+        )
         if i % 20 == 0:
             assert not overlapping(batch)
 
 
-# -- weapons -----------------------------------------------------------------------------------------------------------
+# -- weapons ---------------------------------------------------------------------------------------
 
 
 def duel(kind=MEDIUM, other=MEDIUM, distance=6.0, **overrides) -> Batch:
@@ -328,10 +393,14 @@ def test_the_laser_follows_the_choice_of_target():
         act(batch)
         full = batch["hp"][0].copy()
         fire(batch, MINE, chosen, "primary")
-        assert batch["hp"][0, chosen] == full[chosen] - 14 and batch["hp"][0, spared] == full[spared]
+        assert (
+            batch["hp"][0, chosen] == full[chosen] - 14 and batch["hp"][0, spared] == full[spared]
+        )
         assert batch["target"][0, MINE] == chosen
         assert batch["heat"][0, MINE] == pytest.approx(22 - 11 * STEP)
-        assert batch["term_damage"][0].tolist() == pytest.approx([14 * (0.7 + 0.3 / 2), 14 * 0.3 / 2, 0, 0], rel=1e-3)
+        assert batch["term_damage"][0].tolist() == pytest.approx(
+            [14 * (0.7 + 0.3 / 2), 14 * 0.3 / 2, 0, 0], rel=1e-3
+        )
         assert batch["reward"][0, MATE] == pytest.approx(0.005 * 14 * 0.3 / 2, rel=1e-3)
     batch = duel()
     act(batch, primary=1)  # without a target nothing fires
@@ -365,7 +434,12 @@ def test_weapons_faster_than_a_decision_fire_more_than_once():
 
 @pytest.mark.parametrize(
     ("distance", "yaw", "fires"),
-    [(7.9, 0.0, True), (8.3, 0.0, False), (6.0, math.radians(58), True), (6.0, math.radians(63), False)],
+    [
+        (7.9, 0.0, True),
+        (8.3, 0.0, False),
+        (6.0, math.radians(58), True),
+        (6.0, math.radians(63), False),
+    ],
 )
 def test_range_and_arc_of_the_laser_agree_with_its_mask(distance, yaw, fires):
     batch = duel(distance=distance)
@@ -405,7 +479,11 @@ def test_too_much_heat_shuts_a_mech_down_until_it_has_cooled():
     batch["heat"][0, MINE] = 90.0
     fire(batch, MINE, FOE, "primary")
     assert batch["shut"][0, MINE] and batch["hp"][0, FOE] == 136
-    assert not batch["mask_target"][0, MINE, 1:].any() and not batch["mask_primary"][0, MINE] and batch["mask_vent"][0, MINE]
+    assert (
+        not batch["mask_target"][0, MINE, 1:].any()
+        and not batch["mask_primary"][0, MINE]
+        and batch["mask_vent"][0, MINE]
+    )
     batch["cooldown"][...] = 0.0
     fire(batch, MINE, FOE, "primary", forward=1.0)
     assert batch["hp"][0, FOE] == 136 and not batch["velocity"][0, MINE].any()
@@ -414,14 +492,18 @@ def test_too_much_heat_shuts_a_mech_down_until_it_has_cooled():
         act(batch, vent=1)
         steps += 1
     heat = 90 + 22 - 2 * DISSIPATION[MEDIUM] * STEP  # after the two steps before
-    assert steps == math.floor((heat - 0.6 * HEAT_CAP[MEDIUM]) / (2 * DISSIPATION[MEDIUM] * STEP)) + 1
+    assert (
+        steps == math.floor((heat - 0.6 * HEAT_CAP[MEDIUM]) / (2 * DISSIPATION[MEDIUM] * STEP)) + 1
+    )
 
 
 def test_a_venting_mech_does_not_fire():
     batch = duel()
     batch["heat"][0, MINE] = 50.0
     fire(batch, MINE, FOE, "primary", "vent")
-    assert batch["hp"][0, FOE] == 150 and batch["heat"][0, MINE] == pytest.approx(50 - 2 * 11 * STEP)
+    assert batch["hp"][0, FOE] == 150 and batch["heat"][0, MINE] == pytest.approx(
+        50 - 2 * 11 * STEP
+    )
 
 
 def test_a_fallen_mech_lies_three_seconds_and_does_not_fire():
@@ -444,7 +526,9 @@ def test_the_autocannon_suppresses_and_balance_comes_back_slowly():
     batch = duel(distance=10.0)
     fire(batch, MINE, FOE, "secondary")
     assert batch["hp"][0, FOE] == 150 - 16 and batch["suppressed"][0, FOE] == pytest.approx(1.2)
-    assert batch["stability"][0, FOE] == pytest.approx(100 - 10 + 10 * 0.25 * STEP)  # two shots; a quarter of the usual gain
+    assert batch["stability"][0, FOE] == pytest.approx(
+        100 - 10 + 10 * 0.25 * STEP
+    )  # two shots; a quarter of the usual gain
     batch["suppressed"][...] = 0.0
     act(batch)
     assert batch["stability"][0, FOE] == pytest.approx(90 + 10 * 0.25 * STEP + 10 * STEP)
@@ -491,13 +575,22 @@ def test_friendly_splash_hurts_but_is_no_damage_dealt():
         paid += batch["term_damage"][0] + batch["term_kill"][0]
     assert batch["hp"][0, FOE] == 110 and batch["hp"][0, MATE] < 80
     assert paid == pytest.approx([40 * 0.85, 40 * 0.15, 0, 0])
-    assert not batch["harmed"][0, MATE].any() and batch["harmed"][0, FOE].tolist() == [True, False, False, False]
+    assert not batch["harmed"][0, MATE].any() and batch["harmed"][0, FOE].tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_a_shell_flies_ballistically_into_what_comes_first():
     batch = duel(HEAVY, distance=15.0)
     fire(batch, MINE, FOE, "tertiary")
-    assert batch["hp"][0, FOE] == 150 and batch["shell_left"][0, MINE] > 0 and observed(batch, MINE, "shell_flies") == 1.0
+    assert (
+        batch["hp"][0, FOE] == 150
+        and batch["shell_left"][0, MINE] > 0
+        and observed(batch, MINE, "shell_flies") == 1.0
+    )
     act(batch)
     assert batch["hp"][0, FOE] == 100 and batch["stability"][0, FOE] == pytest.approx(40, abs=3)
     batch = duel(HEAVY, distance=15.0)
@@ -536,7 +629,7 @@ def test_smoke_blocks_sight_for_ten_seconds():
     assert batch["line"][0, MINE, FOE]
 
 
-# -- voxels that break -------------------------------------------------------------------------------------------------
+# -- voxels that break -----------------------------------------------------------------------------
 
 
 def burst_at(batch, x, y, z):
@@ -551,21 +644,30 @@ def burst_at(batch, x, y, z):
 def masks(batch, x, z):
     """The solid and the opaque voxels of a column, as they are now."""
     patches = batch["patch_key"], batch["touched"], 0, 0, x, z
-    return [int(voxels.column(batch[f"bank_{name}"], batch[f"patch_{name}"], *patches)) for name in ("solid", "opaque")]
+    return [
+        int(voxels.column(batch[f"bank_{name}"], batch[f"patch_{name}"], *patches))
+        for name in ("solid", "opaque")
+    ]
 
 
 def test_a_voxel_breaks_into_debris_then_into_air_and_mends_with_the_episode():
     batch = flat()
     column(batch, 16, 8, 0b11, 0b11, breakable=0b11, strength=60)
     burst_at(batch, 16.5, 1.5, 8.5)
-    assert masks(batch, 16, 8) == [0b111, 0b111] and batch["patches"][0] == 1  # 40 in the middle, 20 above: 60 gathered
+    assert (
+        masks(batch, 16, 8) == [0b111, 0b111] and batch["patches"][0] == 1
+    )  # 40 in the middle, 20 above: 60 gathered
     slot = int(np.flatnonzero(batch["patch_key"][0])[0])
     assert int(batch["patch_debris"][0, slot]) == 0b100 and batch["patch_wear"][0, slot] == 0.0
     burst_at(batch, 16.5, 2.5, 8.5)
     assert masks(batch, 16, 8) == [0b011, 0b011]  # debris has half the hit points
     assert int(batch["bank_solid"][0, 16, 8]) == 0b111
     batch.reset()
-    assert masks(batch, 16, 8) == [0b111, 0b111] and batch["patches"][0] == 0 and not batch["touched"].any()
+    assert (
+        masks(batch, 16, 8) == [0b111, 0b111]
+        and batch["patches"][0] == 0
+        and not batch["touched"].any()
+    )
 
 
 def test_glass_breaks_at_once_and_rock_never():
@@ -590,13 +692,17 @@ def test_a_full_table_breaks_no_more_and_loses_nothing():
     keys = batch["patch_key"][0]
     assert batch["patches"][0] == voxels.MOST_PATCHES == len(set(keys[keys > 0].tolist()))
     gone = sum(masks(batch, x, z)[0] == 1 for x in range(32) for z in range(32))
-    assert gone == (batch["patch_solid"][0][keys > 0] == 1).sum() > 0  # each is found again, and no other column is broken
+    assert (
+        gone == (batch["patch_solid"][0][keys > 0] == 1).sum() > 0
+    )  # each is found again, and no other column is broken
 
 
-# -- sensing -----------------------------------------------------------------------------------------------------------
+# -- sensing ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("solid", "opaque", "seen"), [(0b1111, 0b1111, False), (0b1111, 0, True), (0, 0b1111, False)])
+@pytest.mark.parametrize(
+    ("solid", "opaque", "seen"), [(0b1111, 0b1111, False), (0b1111, 0, True), (0, 0b1111, False)]
+)
 def test_walls_and_foliage_block_sight_and_glass_does_not(solid, opaque, seen):
     batch = duel(distance=18.0)
     wall(batch, 20, solid, opaque)
@@ -624,7 +730,9 @@ def test_jamming_and_its_counter():
     batch = duel(MEDIUM, SCOUT, distance=10.0)
     assert batch["quality"][0, MINE] == 1.0
     act(batch, FOE, ewar=1)
-    assert batch["quality"][0, MINE] == pytest.approx(1 - 0.85 * (1 - math.hypot(10, 0) / 50), rel=1e-4)
+    assert batch["quality"][0, MINE] == pytest.approx(
+        1 - 0.85 * (1 - math.hypot(10, 0) / 50), rel=1e-4
+    )
     assert batch["ecm"][0, FOE] and batch["quality"][0, FOE] == 1.0
     assert batch["heat"][0, FOE] == 0.0  # 3 a second, less than it dissipates
     batch = duel(SCOUT, SCOUT, distance=10.0)
@@ -632,7 +740,9 @@ def test_jamming_and_its_counter():
     batch["action_ewar"][0, FOE] = 1
     batch["action_secondary"][0, MINE] = 1
     batch.step()
-    assert batch["eccm"][0, MINE] and batch["quality"][0, MINE] == pytest.approx(1 - 0.85 * 0.8 + 0.65, rel=1e-4)
+    assert batch["eccm"][0, MINE] and batch["quality"][0, MINE] == pytest.approx(
+        1 - 0.85 * 0.8 + 0.65, rel=1e-4
+    )
     batch = duel(MEDIUM, MEDIUM)
     act(batch, ewar=1)
     assert not batch["ecm"].any() and not batch["mask_ewar"].any()  # only scouts carry it
@@ -653,7 +763,7 @@ def test_contacts_are_the_nearest_foes_then_friends():
     assert batch["target"][0, MINE] == NOBODY
 
 
-# -- the match ---------------------------------------------------------------------------------------------------------
+# -- the match -------------------------------------------------------------------------------------
 
 
 def test_the_zone_is_scored_by_margin_of_tons():
@@ -661,7 +771,9 @@ def test_the_zone_is_scored_by_margin_of_tons():
     stand(batch, MINE, 14, 16)
     act(batch)
     assert batch["tick"][0].tolist() == [1.0, 0.0] and batch["score"][0].tolist() == [0.25, 0.0]
-    assert batch["term_zone"][0].tolist() == [1, 1, 0, 0] and observed(batch, FOE, "foe_tick") == 1.0
+    assert (
+        batch["term_zone"][0].tolist() == [1, 1, 0, 0] and observed(batch, FOE, "foe_tick") == 1.0
+    )
     stand(batch, FOE_2, 18, 16)
     act(batch)
     medium, light = float(TONS[MEDIUM]), float(TONS[LIGHT])
@@ -680,12 +792,21 @@ def test_half_the_episodes_seconds_of_score_win():
         assert not batch["terminated"][0]
     act(batch)
     assert batch["terminated"][0] and batch["outcome"][0].tolist() == [-1, -1, 1, 1]
-    assert batch["term_win"][0].tolist() == [-1, -1, 1, 1] and batch["goal_win"][0].tolist() == [0, 0, 1, 1]
-    assert batch["reward"][0, FOE] == pytest.approx(20.1) and batch["reward"][0, MINE] == pytest.approx(-20)
+    assert batch["term_win"][0].tolist() == [-1, -1, 1, 1] and batch["goal_win"][0].tolist() == [
+        0,
+        0,
+        1,
+        1,
+    ]
+    assert batch["reward"][0, FOE] == pytest.approx(20.1) and batch["reward"][
+        0, MINE
+    ] == pytest.approx(-20)
     assert batch["goal_zone_share"][0].tolist() == [0, 0, 1, 1] and not batch["goal_draw"].any()
 
 
-@pytest.mark.parametrize(("hp", "score", "outcome"), [(100, 0, 0), (101, 0, 1), (99, 0, -1), (99, 1, 1)])
+@pytest.mark.parametrize(
+    ("hp", "score", "outcome"), [(100, 0, 0), (101, 0, 1), (99, 0, -1), (99, 1, 1)]
+)
 def test_time_is_decided_by_score_then_hit_points_and_a_draw_is_no_win(hp, score, outcome):
     batch = flat()
     batch["hp"][0] = hp, 80, 100, 80
@@ -694,7 +815,9 @@ def test_time_is_decided_by_score_then_hit_points_and_a_draw_is_no_win(hp, score
     act(batch)
     assert batch["terminated"][0] and not batch["truncated"][0]  # the time left is observed
     assert batch["outcome"][0].tolist() == [outcome, outcome, -outcome, -outcome]
-    assert batch["goal_win"][0, MINE] == (outcome > 0) and batch["goal_draw"][0, MINE] == (outcome == 0)
+    assert batch["goal_win"][0, MINE] == (outcome > 0) and batch["goal_draw"][0, MINE] == (
+        outcome == 0
+    )
     assert observed(batch, MINE, "time_left") == 0.0
 
 
@@ -717,13 +840,20 @@ def test_a_death_ends_nothing_but_its_own_decisions():
         act(batch)
         assert batch["valid"][0].tolist() == [True, True, False, True] and not batch["finished"][0]
         assert batch["reward"][0, FOE] == 0.0
-    assert FOE not in batch["contact"][0, MINE] and batch["goal_survival"][0].tolist() == [1, 1, 0, 1]
+    assert FOE not in batch["contact"][0, MINE] and batch["goal_survival"][0].tolist() == [
+        1,
+        1,
+        0,
+        1,
+    ]
     assert observed(batch, FOE_2, "own_left") == 0.5
     stand(batch, FOE_2, 15, 16)
     act(batch)
     destroy(batch, FOE_2)
     assert batch["terminated"][0] and batch["outcome"][0].tolist() == [1, 1, -1, -1]
-    assert batch["reward"][0, FOE] == pytest.approx(-20)  # a wreck still loses with its team: dying is no way out
+    assert batch["reward"][0, FOE] == pytest.approx(
+        -20
+    )  # a wreck still loses with its team: dying is no way out
     batch.step()
     assert batch["resetting"][0] and not batch["wreck"].any() and not batch["idle"].any()
 
@@ -735,7 +865,11 @@ def test_a_wreck_neither_moves_nor_fires_nor_counts():
     before = batch["position"][0, FOE].copy()
     act(batch, FOE, forward=1.0, primary=1, special=1, target=1, message=1.0)
     assert np.array_equal(batch["position"][0, FOE], before) and batch["tick"][0, 1] == 0.0
-    assert batch["smoke_left"][0, FOE] == 0.0 and batch["hp"][0, MINE] == 150 and not batch["said"][0, FOE].any()
+    assert (
+        batch["smoke_left"][0, FOE] == 0.0
+        and batch["hp"][0, MINE] == 150
+        and not batch["said"][0, FOE].any()
+    )
 
 
 def test_an_assist_is_paid_once_per_kill():
@@ -754,7 +888,10 @@ def test_an_assist_is_paid_once_per_kill():
     for _ in range(4):
         act(batch)
         total += batch["term_assist"][0]
-    assert total.tolist() == [0, 1, 0, 0] and batch["term_totals"][0, MINE, list(GAME.rewards).index("kill")] == 1.0
+    assert (
+        total.tolist() == [0, 1, 0, 0]
+        and batch["term_totals"][0, MINE, list(GAME.rewards).index("kill")] == 1.0
+    )
 
 
 def test_teams_that_destroy_each_other_are_judged_by_score():
@@ -779,10 +916,12 @@ def test_approach_is_a_potential():
         act(batch, forward=forward)
         total += float(batch["term_approach"][0, MINE])
     moved = float(batch["position"][0, MINE, 0]) - 3.0
-    assert moved == pytest.approx(4 * 5.5 * STEP, rel=1e-3) and total == pytest.approx(moved / 32, rel=1e-3)
+    assert moved == pytest.approx(4 * 5.5 * STEP, rel=1e-3) and total == pytest.approx(
+        moved / 32, rel=1e-3
+    )
 
 
-# -- observations ------------------------------------------------------------------------------------------------------
+# -- observations ----------------------------------------------------------------------------------
 
 
 def test_both_teams_see_the_same_from_mirrored_places():
@@ -798,7 +937,9 @@ def test_both_teams_see_the_same_from_mirrored_places():
         batch["action_forward"][:, :2] = 1.0
         batch["continuous"][:, 2:] = batch["continuous"][:, :2]
         batch.step()
-    assert batch["line"].any() and batch["observation"][:, 2:] == pytest.approx(batch["observation"][:, :2], abs=2e-3)
+    assert batch["line"].any() and batch["observation"][:, 2:] == pytest.approx(
+        batch["observation"][:, :2], abs=2e-3
+    )
     assert (batch["seen_occupancy"][:, 2:] == batch["seen_occupancy"][:, :2]).mean() > 0.99
 
 
@@ -822,7 +963,9 @@ def test_messages_are_heard_in_the_next_observation_by_the_pack_only():
 
 
 def test_a_message_of_size_0_means_no_messages():
-    batch = Batch(GAME, 1, preset="small", overrides=dict(message=0, maps=1, per_team=1, world=24), jit=False)
+    batch = Batch(
+        GAME, 1, preset="small", overrides=dict(message=0, maps=1, per_team=1, world=24), jit=False
+    )
     assert len(batch.layout.continuous) == 4 and batch["said"].shape == (1, 2, 0)
     batch.step()
     assert np.isfinite(batch["observation"]).all()
@@ -840,10 +983,15 @@ def test_the_occupancy_map_turns_with_the_mech_and_shows_glass(yaw):
     """Glass was invisible in the original's map."""
     batch = flat()
     stand(batch, MINE, 16.5, 16.5, yaw=yaw)
-    ahead, right = (round(math.cos(yaw)), round(math.sin(yaw))), (-round(math.sin(yaw)), round(math.cos(yaw)))
+    ahead, right = (
+        (round(math.cos(yaw)), round(math.sin(yaw))),
+        (-round(math.sin(yaw)), round(math.cos(yaw))),
+    )
 
     def cell(forward, sideways):
-        return 16 + forward * ahead[0] + sideways * right[0], 16 + forward * ahead[1] + sideways * right[1]
+        return 16 + forward * ahead[0] + sideways * right[0], 16 + forward * ahead[
+            1
+        ] + sideways * right[1]
 
     column(batch, *cell(4, 0), solid=0b11, opaque=0)  # glass
     column(batch, *cell(0, 3), solid=0b11, opaque=0b11)
@@ -869,7 +1017,9 @@ def test_masks_of_keys_without_effect():
     batch["cooldown"][0, MINE] = 3.0
     batch["heat"][0, MINE] = 20.0
     act(batch)
-    assert not any(batch[f"mask_{key}"][0, MINE] for key in ("primary", "secondary", "tertiary", "special"))
+    assert not any(
+        batch[f"mask_{key}"][0, MINE] for key in ("primary", "secondary", "tertiary", "special")
+    )
     assert batch["mask_vent"][0, MINE]
     assert not flat()["mask_primary"].any()  # nobody is in range
 
@@ -881,7 +1031,7 @@ def test_nan_actions_break_nothing():
     assert np.isfinite(batch["position"]).all() and np.isfinite(batch["observation"]).all()
 
 
-# -- sizes and bots ----------------------------------------------------------------------------------------------------
+# -- sizes and bots --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -906,8 +1056,12 @@ def test_what_cannot_work_is_refused_with_both_numbers(overrides, message):
 
 
 def test_a_policy_fits_every_size_of_team_and_world():
-    """So that it carries over when a curriculum goes on with larger ones: `ludus train mechs --init-from RUN`."""
-    fits = [Layout(GAME, GAME.resolve(dict(per_team=n, world=w))).describe() for n, w in ((1, 32), (2, 32), (10, 100), (20, 128))]
+    """So that it carries over when a curriculum goes on with larger ones: `ludus train mechs
+    --init-from RUN`."""
+    fits = [
+        Layout(GAME, GAME.resolve(dict(per_team=n, world=w))).describe()
+        for n, w in ((1, 32), (2, 32), (10, 100), (20, 128))
+    ]
     for part in ("observation", "seen", "action"):
         assert all(layout[part] == fits[0][part] for layout in fits), part
 

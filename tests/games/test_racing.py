@@ -1,5 +1,5 @@
-"""Racing against what its rules say: tracks by geometry, the car by hand, progress and ends by arithmetic, lidar and camera
-on an oval where every answer has a closed form."""
+"""Racing against what its rules say: tracks by geometry, the car by hand, progress and ends by
+arithmetic, lidar and camera on an oval where every answer has a closed form."""
 
 import itertools
 import math
@@ -16,7 +16,14 @@ from ludus.games import load_game
 from ludus.games.racing import car as car_rules
 from ludus.games.racing import rules, track, vision
 from ludus.games.racing.car import ACTIONS, AHEAD, HEADING, LEFT, STEER, YAW, X, Y
-from ludus.games.racing.observation import CAR_NAMES, LIDAR_0, LIDAR_NAMES, MEMORY_AT, MEMORY_END, SPEED
+from ludus.games.racing.observation import (
+    CAR_NAMES,
+    LIDAR_0,
+    LIDAR_NAMES,
+    MEMORY_AT,
+    MEMORY_END,
+    SPEED,
+)
 from ludus.games.racing.spec import GAME, LIDAR
 from ludus.games.racing.track import CURVATURE, OVAL_HALF_WIDTH, OVAL_RADIUS, OVAL_STRAIGHT, POINTS
 from ludus.recipes import load_recipe
@@ -31,11 +38,14 @@ def oval(num_envs=1, game=LIDAR, **overrides) -> Batch:
 
 
 def put(batch, s, across=0.0, speed=0.0, turned=0.0, env=0):
-    """Sets a car down s metres along the oval, as if it had driven there; what it reached before is kept."""
+    """Sets a car down s metres along the oval, as if it had driven there; what it reached before is
+    kept."""
     line = batch["bank_line"][0]
     at = round(s / OVAL_LENGTH * POINTS) % POINTS
     x, y = track.oval_at(s % OVAL_LENGTH)
-    ahead = np.array(track.oval_at((s + 0.01) % OVAL_LENGTH)) - np.array(track.oval_at((s - 0.01) % OVAL_LENGTH))
+    ahead = np.array(track.oval_at((s + 0.01) % OVAL_LENGTH)) - np.array(
+        track.oval_at((s - 0.01) % OVAL_LENGTH)
+    )
     heading = math.atan2(ahead[1], ahead[0])
     batch["car"][env, 0] = 0.0
     batch["car"][env, 0, :2] = x - across * math.sin(heading), y + across * math.cos(heading)
@@ -62,7 +72,12 @@ def play(bot, episodes=64, **overrides):
         open_ &= ~ended
         for env in np.flatnonzero(ended):
             names = ("goal_finish", "goal_time", "goal_progress", "episode_return", "outcome")
-            rows.append([*(float(batch[n][env, 0]) for n in names), float(batch["bank_length"][batch["track"][env]])])
+            rows.append(
+                [
+                    *(float(batch[n][env, 0]) for n in names),
+                    float(batch["bank_length"][batch["track"][env]]),
+                ]
+            )
     return np.array(rows).T
 
 
@@ -71,15 +86,19 @@ def bank():
     return Batch(LIDAR, 1, overrides=dict(tracks=128))
 
 
-# -- tracks ------------------------------------------------------------------------------------------------------------
+# -- tracks ----------------------------------------------------------------------------------------
 
 
 def test_centre_lines_are_closed_and_evenly_spaced(bank):
     line, length = bank["bank_line"][..., :2].astype(float), bank["bank_length"]
-    steps = np.linalg.norm(np.roll(line, -1, 1) - line, axis=-1)  # the last one leads back to the first point
+    steps = np.linalg.norm(
+        np.roll(line, -1, 1) - line, axis=-1
+    )  # the last one leads back to the first point
     assert np.allclose(steps, (length / POINTS)[:, None], rtol=0.01)
     assert length.min() > 800 and length.max() <= track.LONGEST
-    assert np.hypot(line[..., 0], line[..., 1]).max() + track.REACH < track.TEXEL * (track.TEXELS // 2 - 1)
+    assert np.hypot(line[..., 0], line[..., 1]).max() + track.REACH < track.TEXEL * (
+        track.TEXELS // 2 - 1
+    )
 
 
 def test_no_curve_is_sharper_than_the_smallest_radius(bank):
@@ -128,11 +147,18 @@ def test_the_map_knows_the_distance_to_the_line(bank):
         across = rng.uniform(-8.5, 8.5, 40)
         x = line[at, 0] - across * line[at, 3]
         y = line[at, 1] + across * line[at, 2]
-        fine = np.concatenate([line[:, :2] + f * (np.roll(line[:, :2], -1, 0) - line[:, :2]) for f in np.arange(0, 1, 0.1)])
+        fine = np.concatenate(
+            [
+                line[:, :2] + f * (np.roll(line[:, :2], -1, 0) - line[:, :2])
+                for f in np.arange(0, 1, 0.1)
+            ]
+        )
         for i in range(40):
             true = np.hypot(fine[:, 0] - x[i], fine[:, 1] - y[i]).min()
             found = track.line_distance(bank["bank_map"], k, track.to_map(x[i]), track.to_map(y[i]))
-            assert found == pytest.approx(true, abs=0.2 if true > 2 else 0.8)  # on the line itself the field has a kink
+            assert found == pytest.approx(
+                true, abs=0.2 if true > 2 else 0.8
+            )  # on the line itself the field has a kink
 
 
 def test_the_oval_has_its_closed_form():
@@ -145,13 +171,19 @@ def test_the_oval_has_its_closed_form():
     assert np.median(curvature[curvature > 1e-4]) == pytest.approx(1 / OVAL_RADIUS, rel=0.01)
 
 
-# -- the car -----------------------------------------------------------------------------------------------------------
+# -- the car ---------------------------------------------------------------------------------------
 
 
 def held_on_the_road(batch, actions):
-    """Plays actions on an endless straight: the car is carried back to the start after every step."""
+    """Plays actions on an endless straight: the car is carried back to the start after every
+    step."""
     for name in actions:
-        batch["car"][:, 0, X], batch["at"][...], batch["across"][...], batch["stalled"][...] = 0.0, 0, 0.0, 0
+        batch["car"][:, 0, X], batch["at"][...], batch["across"][...], batch["stalled"][...] = (
+            0.0,
+            0,
+            0.0,
+            0,
+        )
         act(batch, name)
         yield batch["car"][0, 0]
 
@@ -171,7 +203,9 @@ def test_brakes_use_the_grip_and_never_reverse():
     act(batch, "brake")
     front = min(0.6 * 14, 0.8 * 1.6 * 9.81 * 1.4 / 2.7)  # at the limit of its axle
     rear = min(0.4 * 14, 0.8 * 1.9 * 9.81 * 1.3 / 2.7)
-    assert batch["car"][0, 0, AHEAD] == pytest.approx(30 - 0.05 * (front + rear + 0.0008 * 900), abs=0.01)
+    assert batch["car"][0, 0, AHEAD] == pytest.approx(
+        30 - 0.05 * (front + rear + 0.0008 * 900), abs=0.01
+    )
     speeds = [float(car[AHEAD]) for car in held_on_the_road(batch, ["brake"] * 60)]
     assert speeds[-1] == pytest.approx(0.0, abs=1e-3) and min(speeds) > -1e-3
 
@@ -182,7 +216,11 @@ def test_steering_left_turns_left_and_right_is_its_mirror_image():
         put(batch, 10.0, speed=20.0)
         for _ in range(10):
             act(batch, name)
-    assert left["car"][0, 0, YAW] > 0.2 and left["across"][0, 0] > 0.5 and left["car"][0, 0, HEADING] > 0.1
+    assert (
+        left["car"][0, 0, YAW] > 0.2
+        and left["across"][0, 0] > 0.5
+        and left["car"][0, 0, HEADING] > 0.1
+    )
     mirrored = left["car"][0, 0] * np.array([1, 1, -1, 1, -1, -1, -1], np.float32)
     assert right["car"][0, 0, HEADING:] == pytest.approx(mirrored[HEADING:], abs=1e-4)
 
@@ -217,7 +255,8 @@ def test_the_eleven_actions_are_what_their_names_say_and_all_differ():
 
 
 def test_the_car_drifts_without_spinning():
-    """Equal grips and rear drive spun constantly; held at full lock and full gas this car goes round and recovers."""
+    """Equal grips and rear drive spun constantly; held at full lock and full gas this car goes
+    round and recovers."""
     batch = oval(far_off=60.0)
     put(batch, 10.0, speed=25.0)
     for _ in range(40):
@@ -239,7 +278,9 @@ def test_grass_slows_and_grips_less():
         put(batch, 10.0, across=across, speed=20.0)
         act(batch, "brake")
     braked = [20.0 - float(b["car"][0, 0, AHEAD]) for b in (road, grass)]
-    assert braked[1] - lost[1] == pytest.approx(0.05 * 0.8 * 0.6 * (1.6 * 1.4 + 1.9 * 1.3) * 9.81 / 2.7, rel=0.35)
+    assert braked[1] - lost[1] == pytest.approx(
+        0.05 * 0.8 * 0.6 * (1.6 * 1.4 + 1.9 * 1.3) * 9.81 / 2.7, rel=0.35
+    )
     assert braked[1] - lost[1] < braked[0] - lost[0]
 
 
@@ -273,13 +314,20 @@ def test_walls_are_a_property_of_the_track():
 
 def test_gear_and_rpm_are_functions_of_speed_and_observed_in_scale():
     assert [car_rules.gear_at(v) for v in (-3.0, 0.0, 15.9, 16.0, 40.0, 90.0)] == [1, 1, 1, 2, 3, 5]
-    assert [car_rules.rpm_at(v) for v in (0.0, 8.0, 16.0, 90.0)] == [1000.0, 5500.0, 1000.0, 10000.0]
+    assert [car_rules.rpm_at(v) for v in (0.0, 8.0, 16.0, 90.0)] == [
+        1000.0,
+        5500.0,
+        1000.0,
+        10000.0,
+    ]
     batch = oval()
     put(batch, 10.0, speed=40.0)
     act(batch)
     speed = float(batch["car"][0, 0, AHEAD])
     expected = [speed / 80, 3 / 5, (1000 + 9000 * (speed / 16 - 2)) / 10000]
-    assert batch["observation"][0, 0, SPEED : SPEED + 3].tolist() == pytest.approx(expected, rel=1e-4)
+    assert batch["observation"][0, 0, SPEED : SPEED + 3].tolist() == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 def test_an_action_that_does_not_exist_breaks_nothing():
@@ -289,7 +337,7 @@ def test_an_action_that_does_not_exist_breaks_nothing():
     assert np.isfinite(batch["car"]).all() and np.isfinite(batch["observation"]).all()
 
 
-# -- progress ----------------------------------------------------------------------------------------------------------
+# -- progress --------------------------------------------------------------------------------------
 
 
 def test_ten_metres_of_new_centre_line_earn_one():
@@ -328,7 +376,11 @@ def test_backwards_over_the_start_is_no_lap():
     put(batch, 1.0)
     batch["at"][...] = POINTS - 2
     act(batch)
-    assert batch["laps"][0, 0] == 0 and not batch["terminated"][0] and batch["reward"][0, 0] == pytest.approx(0.1, abs=0.011)
+    assert (
+        batch["laps"][0, 0] == 0
+        and not batch["terminated"][0]
+        and batch["reward"][0, 0] == pytest.approx(0.1, abs=0.011)
+    )
 
 
 @pytest.mark.parametrize("across", [-5.0, 0.0, 5.0])
@@ -352,7 +404,11 @@ def test_cutting_across_the_infield_is_never_progress():
         assert not batch["terminated"][0] and batch["reached"][0, 0] <= reached + 1
     batch["car"][0, 0, Y] = OVAL_RADIUS  # even on it, the car is where it can have driven
     act(batch)
-    assert batch["terminated"][0] and batch["reward"][0, 0] == 0.0 and batch["goal_finish"][0, 0] == 0.0
+    assert (
+        batch["terminated"][0]
+        and batch["reward"][0, 0] == 0.0
+        and batch["goal_finish"][0, 0] == 0.0
+    )
 
 
 def test_a_lap_earns_its_length_and_the_finish():
@@ -385,11 +441,14 @@ def at_the_finish(step, **overrides):
 
 @pytest.mark.parametrize("step", [200, 500, 1000])
 def test_bonuses_at_the_finish(step):
-    """Both are off unless asked for. Finishing in the very last step is a finish, not a truncation."""
+    """Both are off unless asked for. Finishing in the very last step is a finish, not a
+    truncation."""
     plain = at_the_finish(step)
     weights = {"reward.time_bonus": 10.0, "reward.exponential_bonus": 100.0}
     paid = at_the_finish(step, **weights)["reward"][0, 0] - plain["reward"][0, 0]
-    assert paid == pytest.approx(10 * (1 - step / 1000) + min(500, 100 * math.exp(1000 / step - 1)), rel=1e-4)
+    assert paid == pytest.approx(
+        10 * (1 - step / 1000) + min(500, 100 * math.exp(1000 / step - 1)), rel=1e-4
+    )
 
 
 def test_returns_stay_within_the_declared_bounds():
@@ -400,7 +459,7 @@ def test_returns_stay_within_the_declared_bounds():
         assert (length / 10 <= LIDAR.rewards["progress"].most).all()
 
 
-# -- ends --------------------------------------------------------------------------------------------------------------
+# -- ends ------------------------------------------------------------------------------------------
 
 
 def test_standing_still_ends_after_ten_steps_of_patience():
@@ -408,7 +467,11 @@ def test_standing_still_ends_after_ten_steps_of_patience():
     for step in range(1, 82):
         act(batch)
         assert batch["terminated"][0] == (step == rules.GIVEN_STEPS + rules.PATIENCE + 1)
-    assert batch["outcome"][0, 0] == -1 and batch["goal_time"][0, 0] == 50.0 and batch["goal_progress"][0, 0] == 0.0
+    assert (
+        batch["outcome"][0, 0] == -1
+        and batch["goal_time"][0, 0] == 50.0
+        and batch["goal_progress"][0, 0] == 0.0
+    )
 
 
 def test_a_little_progress_restarts_the_patience():
@@ -433,7 +496,9 @@ def test_creeping_less_than_a_mark_is_no_progress():
     assert batch["terminated"][0] and batch["episode_return"][0, 0] == 0.0
 
 
-@pytest.mark.parametrize(("across", "lost"), [(24.5, False), (-24.5, False), (25.5, True), (-25.5, True)])
+@pytest.mark.parametrize(
+    ("across", "lost"), [(24.5, False), (-24.5, False), (25.5, True), (-25.5, True)]
+)
 def test_far_off_the_track_is_terminal(across, lost):
     batch = oval()
     put(batch, 20.0, across=across)
@@ -446,11 +511,15 @@ def test_the_last_step_truncates_and_leaves_the_final_observation():
     for step in range(1, 31):
         act(batch, "gas")
         assert batch["truncated"][0] == (step == 30) and not batch["terminated"][0]
-    assert batch["outcome"][0, 0] == 0 and batch["agent_truncated"][0, 0] and not batch["agent_terminated"][0, 0]
+    assert (
+        batch["outcome"][0, 0] == 0
+        and batch["agent_truncated"][0, 0]
+        and not batch["agent_terminated"][0, 0]
+    )
     assert batch["observation"][0, 0, SPEED] > 0.1
 
 
-# -- lidar -------------------------------------------------------------------------------------------------------------
+# -- lidar -----------------------------------------------------------------------------------------
 
 
 def beams(batch):
@@ -469,7 +538,9 @@ def test_the_lidar_on_a_straight_has_a_closed_form():
     for beam in range(19):
         angle = math.radians(90 - 10 * beam)
         if beam != 9:
-            assert felt[beam] == pytest.approx(OVAL_HALF_WIDTH / abs(math.sin(angle)), rel=0.01, abs=0.05)
+            assert felt[beam] == pytest.approx(
+                OVAL_HALF_WIDTH / abs(math.sin(angle)), rel=0.01, abs=0.05
+            )
     assert felt[9] == pytest.approx(100.0)  # the outer edge of the bend is 106 m away
     ahead = 40 + math.sqrt((OVAL_RADIUS + OVAL_HALF_WIDTH) ** 2 - OVAL_RADIUS**2)
     assert scan(40.0)[9] == pytest.approx(ahead, abs=0.4)
@@ -477,7 +548,9 @@ def test_the_lidar_on_a_straight_has_a_closed_form():
 
 def test_beams_run_from_left_to_right():
     felt = scan(0.0, across=2.0)  # two metres left of the middle
-    assert felt[0] == pytest.approx(OVAL_HALF_WIDTH - 2, abs=0.05) and felt[18] == pytest.approx(OVAL_HALF_WIDTH + 2, abs=0.05)
+    assert felt[0] == pytest.approx(OVAL_HALF_WIDTH - 2, abs=0.05) and felt[18] == pytest.approx(
+        OVAL_HALF_WIDTH + 2, abs=0.05
+    )
     turned = scan(0.0, turned=math.radians(10))  # what was 10 degrees to the left is now ahead
     assert turned[9] == pytest.approx(OVAL_HALF_WIDTH / math.sin(math.radians(10)), rel=0.01)
     bend = scan(OVAL_STRAIGHT / 2 + 10)  # a left-hand bend: the way is longer to the left
@@ -486,7 +559,9 @@ def test_beams_run_from_left_to_right():
 
 def test_off_the_road_distances_to_it_are_negative():
     felt = scan(0.0, across=OVAL_HALF_WIDTH + 2)
-    assert felt[18] == pytest.approx(-2.0, abs=0.05) and felt[15] == pytest.approx(-2.0 / math.sin(math.radians(60)), abs=0.05)
+    assert felt[18] == pytest.approx(-2.0, abs=0.05) and felt[15] == pytest.approx(
+        -2.0 / math.sin(math.radians(60)), abs=0.05
+    )
     assert felt[0] == pytest.approx(-vision.OFF_ROAD_RANGE)  # away from it there is none
     assert (felt < 0).all()
 
@@ -507,7 +582,7 @@ def test_four_scans_are_kept_newest_first():
     assert (frames == frames[0]).all()
 
 
-# -- the camera --------------------------------------------------------------------------------------------------------
+# -- the camera ------------------------------------------------------------------------------------
 
 
 def picture(s, across=0.0, turned=0.0, **overrides):
@@ -518,11 +593,14 @@ def picture(s, across=0.0, turned=0.0, **overrides):
 
 
 def ground(size=64):
-    """[row, column] metres ahead and to the right of every pixel; NaN where it looks at the sky. Straight from the optics."""
+    """[row, column] metres ahead and to the right of every pixel; NaN where it looks at the sky.
+    Straight from the optics."""
     edge = math.tan(math.radians(40)) * ((2 * np.arange(size) + 1) / size - 1)
     right, down = np.meshgrid(edge, edge)
     pitch = math.radians(12)
-    falls = np.where(np.sin(pitch) + down * np.cos(pitch) > 0.0148, np.sin(pitch) + down * np.cos(pitch), np.nan)
+    falls = np.where(
+        np.sin(pitch) + down * np.cos(pitch) > 0.0148, np.sin(pitch) + down * np.cos(pitch), np.nan
+    )
     return 3.0 * (np.cos(pitch) - down * np.sin(pitch)) / falls, 3.0 * right / falls
 
 
@@ -535,19 +613,33 @@ def test_every_pixel_of_a_straight_road_is_right(across, turned):
     forward = ahead * math.cos(turned) + right * math.sin(turned)
     sideways = np.abs(across + ahead * math.sin(turned) - right * math.cos(turned))
     straight = (forward < 60) & (forward > -60)
-    sure = straight & (np.abs(sideways - OVAL_HALF_WIDTH) > 0.15) & (np.abs(sideways - OVAL_HALF_WIDTH + 0.5) > 0.15)
+    sure = (
+        straight
+        & (np.abs(sideways - OVAL_HALF_WIDTH) > 0.15)
+        & (np.abs(sideways - OVAL_HALF_WIDTH + 0.5) > 0.15)
+    )
     expected = np.where(
-        sideways > OVAL_HALF_WIDTH, vision.GRASS, np.where(sideways > OVAL_HALF_WIDTH - 0.5, vision.WHITE, vision.ROAD)
+        sideways > OVAL_HALF_WIDTH,
+        vision.GRASS,
+        np.where(sideways > OVAL_HALF_WIDTH - 0.5, vision.WHITE, vision.ROAD),
     )
     assert sure.sum() > 1500 and np.array_equal(image[sure], expected[sure])
     sky = np.isnan(ahead)
-    assert sky.sum() == 24 * 64 and (image[sky] == vision.SKY).all() and (image[~sky] != vision.SKY).all()
+    assert (
+        sky.sum() == 24 * 64
+        and (image[sky] == vision.SKY).all()
+        and (image[~sky] != vision.SKY).all()
+    )
 
 
 def test_a_straight_road_is_symmetric():
     image = picture(-10.0 + OVAL_LENGTH - 40)  # far from both bends and from the finish
     near = image[30:]
-    assert np.array_equal(near, near[:, ::-1]) and (near == vision.ROAD).any() and (near == vision.GRASS).any()
+    assert (
+        np.array_equal(near, near[:, ::-1])
+        and (near == vision.ROAD).any()
+        and (near == vision.GRASS).any()
+    )
 
 
 def test_a_left_hand_bend_shows_road_on_the_left():
@@ -559,7 +651,9 @@ def test_a_left_hand_bend_shows_road_on_the_left():
 def test_the_finish_line_and_walls_are_seen():
     before, after = picture(OVAL_LENGTH - 8.0), picture(8.0)
     assert (before[:, 32] == vision.WHITE).any() and not (after[:, 32] == vision.WHITE).any()
-    assert (picture(10.0, walls=1.0) == vision.WALL).any() and not (picture(10.0) == vision.WALL).any()
+    assert (picture(10.0, walls=1.0) == vision.WALL).any() and not (
+        picture(10.0) == vision.WALL
+    ).any()
 
 
 def test_a_camera_of_another_size():
@@ -570,7 +664,7 @@ def test_a_camera_of_another_size():
     assert (small[road] == vision.ROAD).all()
 
 
-# -- observing, bots, bad input ----------------------------------------------------------------------------------------
+# -- observing, bots, bad input --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
@@ -588,16 +682,28 @@ def test_the_last_four_actions_are_observed_if_asked_for(wanted):
 
 def test_the_scripted_driver_finishes_and_the_others_do_not():
     finish, time, progress, _, outcome, _ = play("driver")
-    assert finish.mean() == 1.0 and 36 < time.mean() < 41 and (progress == 1).all() and (outcome == 1).all()
+    assert (
+        finish.mean() == 1.0
+        and 36 < time.mean() < 41
+        and (progress == 1).all()
+        and (outcome == 1).all()
+    )
     for bot in ("full_gas", "random", "still"):
         finish, time, progress, _, outcome, _ = play(bot, walls=0.0)
-        assert finish.mean() == 0.0 and (time == 50.0).all() and progress.mean() < 0.2 and (outcome < 1).all()
+        assert (
+            finish.mean() == 0.0
+            and (time == 50.0).all()
+            and progress.mean() < 0.2
+            and (outcome < 1).all()
+        )
 
 
 def test_presets():
     assert Batch(LIDAR, 1, preset="oval")["bank_line"].shape[0] == 1
     lines = Batch(LIDAR, 1, preset="oval", overrides={**LIDAR.held_out, "tracks": 3})["bank_line"]
-    assert (lines == lines[0]).all()  # there is only one oval to be evaluated on, however many tracks are asked for
+    assert (
+        lines == lines[0]
+    ).all()  # there is only one oval to be evaluated on, however many tracks are asked for
     settings = load_game("racing:seed_failing")[0].resolve(preset="seed_failing")
     assert settings.weights["exponential_bonus"] == 100.0 and settings.params["action_history"] == 1
 
@@ -608,7 +714,11 @@ def test_presets():
         (LIDAR, dict(beams=7), "beams must be at least 19"),
         (LIDAR, dict(tracks=0), "tracks must be at least 1"),
         (LIDAR, dict(walls=1.5), "outside 0.0 to 1.0"),
-        (LIDAR, dict(first_track=249_990), "249990 to 250021 reach into.*250000: use first_track at most 249968"),
+        (
+            LIDAR,
+            dict(first_track=249_990),
+            "249990 to 250021 reach into.*250000: use first_track at most 249968",
+        ),
         (GAME, dict(first_track=499_999, tracks=2), "reach into.*at most 499998"),
         (GAME, dict(camera=4), "camera must be at least 8"),
         (GAME, dict(far_off=2.0), "outside 10.0 to 60.0"),
@@ -622,7 +732,9 @@ def test_bad_settings_are_refused(game, values, message):
 
 def test_training_on_held_out_tracks_is_refused():
     for first in (250_000, 500_000, 750_000):
-        with pytest.raises(LudusError, match=f"game.first_track={first} is held out for evaluation.*below 250,000"):
+        with pytest.raises(
+            LudusError, match=f"game.first_track={first} is held out for evaluation.*below 250,000"
+        ):
             ludus.train("racing_lidar", quiet=True, **{"game.first_track": first})
 
 
@@ -647,9 +759,16 @@ def test_qr_dqn_replays_as_many_samples_per_step_as_rainbow(monkeypatch):
 
     monkeypatch.setattr(peers, "_rate", one_round)
     config = load_recipe("racing_lidar")
-    config.envs, config.rainbow.batch, config.rainbow.replay_ratio, config.rainbow.replay = 16, 64, 2.0, 2048
+    config.envs, config.rainbow.batch, config.rainbow.replay_ratio, config.rainbow.replay = (
+        16,
+        64,
+        2.0,
+        2048,
+    )
     peers.sb3_qrdqn(resolve(config), 0.0, defaults=False)
-    assert made["model"]._n_updates * 64 == 2 * made["steps"] == 2 * 64 * 16  # two rounds of 32 steps in 16 envs
+    assert (
+        made["model"]._n_updates * 64 == 2 * made["steps"] == 2 * 64 * 16
+    )  # two rounds of 32 steps in 16 envs
     assert 0.9 * made["steps"] < made["seen"] <= made["steps"]  # all but reset rows
     assert made["model"].policy.quantile_net.quantile_net[-1].out_features == 11 * 8
 

@@ -30,7 +30,10 @@ HIGH_CARD = Game(
     name="high_card",
     summary="both sides show a card; the higher one wins",
     roles=[Role("player", teams=2)],
-    params=dict(bonus=Param(0.0, -10.0, 10.0, "added to the first player's card"), max_steps=Param(1, 1, 1, "one card each")),
+    params=dict(
+        bonus=Param(0.0, -10.0, 10.0, "added to the first player's card"),
+        max_steps=Param(1, 1, 1, "one card each"),
+    ),
     observation=["one"],
     action=dict(card=Choice(("low", "middle", "high"))),
     rewards=dict(win=Term("goal", 1.0, least=-1, most=1)),

@@ -1,4 +1,5 @@
-"""ludus league: payoff, forgetting and exploitability of a game whose answers are known, and other runs as opponents."""
+"""ludus league: payoff, forgetting and exploitability of a game whose answers are known, and other
+runs as opponents."""
 
 import json
 
@@ -6,7 +7,15 @@ import pytest
 
 import ludus
 from ludus.cli import main
-from ludus.config import Config, EvalConfig, LeagueConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.config import (
+    Config,
+    EvalConfig,
+    LeagueConfig,
+    LogConfig,
+    PolicyConfig,
+    PPOConfig,
+    TrainConfig,
+)
 from ludus.errors import LudusError
 from ludus.league.exploit import free_folder
 from ludus.league.payoff import columns
@@ -18,12 +27,17 @@ from ludus.training.start import create, prepare
 
 def cards(mix="self 1, pool 2, bot:middle 1", steps=8000, **league):
     return Config(
-        game="tests.league.games:HIGH_CARD", envs=8, policy=PolicyConfig(hidden=(8,)),
+        game="tests.league.games:HIGH_CARD",
+        envs=8,
+        policy=PolicyConfig(hidden=(8,)),
         learn=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=3e-2),
         train=TrainConfig(total_agent_steps=steps, threads=1),
-        league=LeagueConfig(**{"mix": mix, "slots": 2, "snapshot_every": 1500, "renew_every": 1, **league}),
-        eval=EvalConfig(episodes=2, against=("self",), greedy=False), log=LogConfig(tensorboard=False, replay_every=0),
-    )  # fmt: skip
+        league=LeagueConfig(
+            **{"mix": mix, "slots": 2, "snapshot_every": 1500, "renew_every": 1, **league}
+        ),
+        eval=EvalConfig(episodes=2, against=("self",), greedy=False),
+        log=LogConfig(tensorboard=False, replay_every=0),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +61,18 @@ def result(run):
 
 
 def test_ratings_and_win_rates_come_from_the_log(run, result):
-    """Whoever shows the high card is above the untrained policy, and that above nobody but the bot it draws or loses to."""
+    """Whoever shows the high card is above the untrained policy, and that above nobody but the bot
+    it draws or loses to."""
     names = list(result["ratings"])
     steps = sorted(int(n.split(":")[1]) for n in names if n.startswith("snapshot:"))
     assert names[-1] == "bot:middle" and names[-2] == "snapshot:0" and len(steps) >= 5
     bot = result["win_rates"][""]["bot:middle"]
     assert bot["win_rate"] > 0.9 and bot["low"] <= bot["win_rate"] <= bot["high"]
-    counted = sum(line["episodes"] for line in read_lines(run / "matches.jsonl") if line["opponent"] == "bot:middle")
+    counted = sum(
+        line["episodes"]
+        for line in read_lines(run / "matches.jsonl")
+        if line["opponent"] == "bot:middle"
+    )
     assert bot["episodes"] == pytest.approx(counted)
 
 
@@ -66,11 +85,17 @@ def test_the_payoff_matrix_is_what_the_cards_say(run, result):
             assert cell["win_rate"] == back["loss_rate"] and cell["draw_rate"] == back["draw_rate"]
             assert cell["win_rate"] + cell["draw_rate"] + cell["loss_rate"] == pytest.approx(1)
             assert cell["low"] <= cell["win_rate"] <= cell["high"]
-    assert table["now"]["bot:still"]["win_rate"] == 1 and table["now"]["bot:middle"]["win_rate"] == 1, "high beats low and middle"
+    assert (
+        table["now"]["bot:still"]["win_rate"] == 1 and table["now"]["bot:middle"]["win_rate"] == 1
+    ), "high beats low and middle"
     assert table["now"]["bot:random"]["win_rate"] == pytest.approx(2 / 3, abs=0.2)
     old = result["payoff"]["forgetting"]["player"]
     newest = list(old)[-1]
-    assert next(iter(old)) == "snapshot:0" and old["snapshot:0"]["loss_rate"] == 0 and old["snapshot:0"]["win_rate"] > 0.4
+    assert (
+        next(iter(old)) == "snapshot:0"
+        and old["snapshot:0"]["loss_rate"] == 0
+        and old["snapshot:0"]["win_rate"] > 0.4
+    )
     assert len(old) == 3 and old[newest]["draw_rate"] == 1, "high against high"
     assert json.loads((run / "payoff.json").read_text()) == result["payoff"]
     assert (run / "league.png").read_bytes().startswith(b"\x89PNG")
@@ -88,7 +113,8 @@ def test_the_text_shows_the_stored_matrix_again(capsys, run, result):
 
 
 def test_a_fresh_policy_exploits_random_play_and_not_perfect_play(capsys, run):
-    """Against random cards the best answer wins two in three and never loses; against the high card the best is a draw."""
+    """Against random cards the best answer wins two in three and never loses; against the high card
+    the best is a draw."""
     status, out, _ = call(capsys, f"{run}@0", "--exploit", "2.5", "--episodes", "120", "--json")
     found = json.loads(out)["exploit"]
     assert status == 0 and found["frozen"] == f"{run}@0" and found["agent_steps"] > 0
@@ -106,7 +132,9 @@ def test_other_runs_stay_in_the_pool_and_in_the_log(run, tmp_path):
     trained = ludus.train(cards(steps=8000, **settings), run=tmp_path / "r", quiet=True)
     newest = checkpoint.read_manifest(trained, checkpoint.find(trained, None))
     steps = [int(step) for step in newest["league"]["snapshots"]]
-    assert steps[0] == -1 and steps[1] == 0 and len(steps) == 4, "three of its own and the other run's"
+    assert steps[0] == -1 and steps[1] == 0 and len(steps) == 4, (
+        "three of its own and the other run's"
+    )
     assert other in {line["opponent"] for line in read_lines(trained.path / "matches.jsonl")}
     half = ludus.train(cards(steps=4000, **settings), run=tmp_path / "half", quiet=True)
     ludus.resume(half.path, quiet=True, total_agent_steps=8000)

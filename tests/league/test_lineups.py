@@ -16,13 +16,21 @@ def batch():
 
 
 def test_a_mix_is_weights_by_name():
-    assert parse_mix("self 70, pool 7.5,bot:flee 20, bot:still 0") == {"self": 70, "pool": 7.5, "bot:flee": 20}
+    assert parse_mix("self 70, pool 7.5,bot:flee 20, bot:still 0") == {
+        "self": 70,
+        "pool": 7.5,
+        "bot:flee": 20,
+    }
     assert parse_mix("") == {}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("self", "not an opponent and its weight"), ("self 0, pool 0", "sums to 0"), ("self -1", "not an opponent and its weight")],
+    [
+        ("self", "not an opponent and its weight"),
+        ("self 0, pool 0", "sums to 0"),
+        ("self -1", "not an opponent and its weight"),
+    ],
 )
 def test_a_mix_that_cannot_work_is_refused(text, words):
     with pytest.raises(LudusError, match=words):
@@ -30,17 +38,27 @@ def test_a_mix_that_cannot_work_is_refused(text, words):
 
 
 def test_each_side_meets_the_opponents_it_can_meet(batch):
-    table = make_lineups(batch.layout, batch.controllers, parse_mix("self 1, pool 2, bot:flee 4, bot:random 6"))
+    table = make_lineups(
+        batch.layout, batch.controllers, parse_mix("self 1, pool 2, bot:flee 4, bot:random 6")
+    )
     chaser, runners = batch.controllers["chaser"], batch.controllers["runner"]
     count = batch.layout.num_agents - 1
     assert [(x.opponent, x.side, x.weight) for x in table] == [
-        ("self", "", 1), ("pool", "chaser", 1), ("pool", "runner", 1), ("bot:flee", "chaser", 4), ("bot:random", "chaser", 3),
+        ("self", "", 1),
+        ("pool", "chaser", 1),
+        ("pool", "runner", 1),
+        ("bot:flee", "chaser", 4),
+        ("bot:random", "chaser", 3),
         ("bot:random", "runner", 3),
-    ]  # fmt: skip
+    ]
     assert [x.controllers for x in table] == [
-        (0,) * (count + 1), (0, *[FROZEN] * count), (FROZEN, *[0] * count), (0, *[runners["flee"]] * count),
-        (0, *[runners["random"]] * count), (chaser["random"], *[0] * count),
-    ]  # fmt: skip
+        (0,) * (count + 1),
+        (0, *[FROZEN] * count),
+        (FROZEN, *[0] * count),
+        (0, *[runners["flee"]] * count),
+        (0, *[runners["random"]] * count),
+        (chaser["random"], *[0] * count),
+    ]
 
 
 def test_an_unknown_opponent_is_refused(batch):
@@ -79,11 +97,14 @@ def test_a_closed_slot_is_not_drawn(batch):
 def test_without_anybody_live_a_closed_slot_would_have_nothing_to_draw(batch):
     table = make_lineups(batch.layout, batch.controllers, parse_mix("pool 1"))
     with pytest.raises(LudusError, match="every lineup has a frozen opponent"):
-        batch.set_lineups(np.array([x.controllers for x in table]), np.array([x.weight for x in table]))
+        batch.set_lineups(
+            np.array([x.controllers for x in table]), np.array([x.weight for x in table])
+        )
 
 
 def test_results_count_the_learning_side(batch):
-    """The chaser wins when all runners are caught: its lineups' results are its outcomes, those of runners theirs."""
+    """The chaser wins when all runners are caught: its lineups' results are its outcomes, those of
+    runners theirs."""
     table = make_lineups(batch.layout, batch.controllers, parse_mix("bot:random 1"))
     batch.set_lineups(np.array([x.controllers for x in table]), np.array([x.weight for x in table]))
     batch.reset()
@@ -94,7 +115,12 @@ def test_results_count_the_learning_side(batch):
         for env in np.flatnonzero(batch["counted"]):
             outcomes = batch["outcome"][env][batch["controller"][env] == 0]
             at = batch["lineup"][env]
-            expected[at] += [1, (outcomes > 0).mean(), (outcomes == 0).mean(), (outcomes < 0).mean()]
+            expected[at] += [
+                1,
+                (outcomes > 0).mean(),
+                (outcomes == 0).mean(),
+                (outcomes < 0).mean(),
+            ]
     assert expected[:, 0].min() > 20
     assert np.allclose(batch.read_lineup_results([slice(None)])[0][:2], expected, atol=1e-3)
     assert not batch.read_lineup_results([slice(None)])[0].any()

@@ -59,4 +59,6 @@ def test_old_results_fade():
     tally.add("x", np.array([RECENT, 0, 0, RECENT], float))
     assert tally.win_rate("x") == 0 and tally.win_rate("unknown") == 0.5
     tally.add("x", np.array([RECENT, RECENT, 0, 0], float))
-    assert tally.win_rate("x") == pytest.approx(0.5) and tally.counts["x"][0] == pytest.approx(RECENT)
+    assert tally.win_rate("x") == pytest.approx(0.5) and tally.counts["x"][0] == pytest.approx(
+        RECENT
+    )

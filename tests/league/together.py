@@ -16,7 +16,12 @@ BLOCKS, ENVS = 3, 4
 def players_of(recipe: str, device: str, algorithm: str) -> list[list[Player]]:
     """For each role three players with weights of their own, in blocks of four envs."""
     config = load_recipe(recipe)
-    config.device, config.envs, config.learn.minibatches, config.algorithm = device, BLOCKS * ENVS, 2, algorithm
+    config.device, config.envs, config.learn.minibatches, config.algorithm = (
+        device,
+        BLOCKS * ENVS,
+        2,
+        algorithm,
+    )
     config = resolve(config)
     batch = make_batch(config, config.envs, 0)
     batch.reset()
@@ -28,17 +33,24 @@ def players_of(recipe: str, device: str, algorithm: str) -> list[list[Player]]:
             policy = make_algorithm(batch, config).policies[seats.role].requires_grad_(False).eval()
             for parameter in policy.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))  # heads start near zero
-            players.append(Player(policy, batch, seats.agents, frozen=True, envs=slice(k * ENVS, (k + 1) * ENVS)))
+            players.append(
+                Player(
+                    policy, batch, seats.agents, frozen=True, envs=slice(k * ENVS, (k + 1) * ENVS)
+                )
+            )
         out.append(players)
     return out
 
 
 def decision(player: Player, starts: torch.Tensor) -> tuple[torch.Tensor, Actions]:
-    """What it does on the first observation of every env. `starts` [1, rows]: where its memory begins anew."""
+    """What it does on the first observation of every env. `starts` [1, rows]: where its memory
+    begins anew."""
     rows = starts.shape[1]
     observation = player.mine("observation").reshape(1, rows, -1)
     mask = player.mine("action_mask").reshape(1, rows, -1) if player.policy.space.masked else None
-    seen = player.frames.push({n: player._newest(n, observation[0]) for n in player.policy.seen}, starts[0])
+    seen = player.frames.push(
+        {n: player._newest(n, observation[0]) for n in player.policy.seen}, starts[0]
+    )
     return player.decide(observation, starts, mask, seen)
 
 
@@ -56,7 +68,9 @@ def assert_alike(recipe: str, device: str, monkeypatch, algorithm: str = "ppo") 
         state, actions = decision(together, torch.cat(starts, 1))
         torch.testing.assert_close(state, torch.cat([s for s, _ in alone]), rtol=1e-3, atol=1e-4)
         for name, found in actions._asdict().items():
-            torch.testing.assert_close(found, torch.cat([getattr(a, name) for _, a in alone], 1), rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(
+                found, torch.cat([getattr(a, name) for _, a in alone], 1), rtol=1e-3, atol=1e-4
+            )
         # what is copied into a player reaches its part of the stack, and no other
         before = {name: stack.clone() for name, stack in together.weights.items()}
         for tensor in players[1].policy.state_dict().values():

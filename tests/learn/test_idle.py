@@ -14,7 +14,9 @@ GAMMA, WAITING = 0.97, 30
 
 
 @phase(lanes="agents", writes=("chosen", "idle", "term_prize", "term_small", "goal_waited"))
-def decide(env, agent, step, chosen, idle, action_pick, max_steps, term_prize, term_small, goal_waited):
+def decide(
+    env, agent, step, chosen, idle, action_pick, max_steps, term_prize, term_small, goal_waited
+):
     if step[env] == 1:
         chosen[env, agent] = action_pick[env, agent]
         if chosen[env, agent] == 1:
@@ -48,7 +50,10 @@ WAIT = Game(
     summary="one decision: a small reward now, or a large one after many idle steps",
     roles=[Role("agent")],
     state=dict(chosen=i32("agents")),
-    params=dict(max_steps=Param(60, 2, 1000, "steps until the prize"), cut=Param(0, 0, 1, "1: the end is a truncation")),
+    params=dict(
+        max_steps=Param(60, 2, 1000, "steps until the prize"),
+        cut=Param(0, 0, 1, "1: the end is a truncation"),
+    ),
     observation=["first", "later"],
     action=dict(pick=Choice(("wait", "now"))),
     rewards=dict(prize=Term("goal", 1.0, most=1), small=Term("goal", 0.2, most=1)),
@@ -60,7 +65,10 @@ WAIT = Game(
 
 def train(make, config, iterations):
     torch.manual_seed(config.seed)
-    algorithm = make(Batch(WAIT, config.envs, seed=config.seed, overrides={"max_steps": WAITING}, stagger=True), resolve(config))
+    algorithm = make(
+        Batch(WAIT, config.envs, seed=config.seed, overrides={"max_steps": WAITING}, stagger=True),
+        resolve(config),
+    )
     for i in range(iterations):
         algorithm.collect(lambda phase: contextlib.nullcontext())
         algorithm.learn(i / iterations)
@@ -68,29 +76,63 @@ def train(make, config, iterations):
 
 
 def test_ppo_learns_to_wait():
-    """A rollout of 6 ends in the middle of the idle steps: the value of idle observations is its bootstrap."""
+    """A rollout of 6 ends in the middle of the idle steps: the value of idle observations is its
+    bootstrap."""
     config = Config(
-        game="pursuit", envs=96, policy=PolicyConfig(hidden=(16,), normalise_observation=False),
-        learn=PPOConfig(gamma=GAMMA, rollout=6, minibatches=2, learning_rate="5e-3 -> 5e-4", entropy=0.001, bptt=1),
-    )  # fmt: skip
+        game="pursuit",
+        envs=96,
+        policy=PolicyConfig(hidden=(16,), normalise_observation=False),
+        learn=PPOConfig(
+            gamma=GAMMA,
+            rollout=6,
+            minibatches=2,
+            learning_rate="5e-3 -> 5e-4",
+            entropy=0.001,
+            bptt=1,
+        ),
+    )
     ppo = train(PPO, config, 60)
     policy, rollout = ppo.policies["agent"], ppo.roles["agent"].rollout
     with torch.no_grad():
-        out = policy(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), policy.initial_state(2), torch.zeros(1, 2, dtype=torch.bool))
+        out = policy(
+            torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]),
+            policy.initial_state(2),
+            torch.zeros(1, 2, dtype=torch.bool),
+        )
     values = policy.real_value(out.value)[0]
-    assert rollout.choices[rollout.valid].float().mean() < 0.2  # the share of those who take the small reward at once
+    assert (
+        rollout.choices[rollout.valid].float().mean() < 0.2
+    )  # the share of those who take the small reward at once
     assert values[0] == pytest.approx(GAMMA ** (WAITING - 1), abs=0.15)
-    assert 0.4 < values[1] < 0.8  # an idle step: the prize is 0 to 29 steps away, which nobody can see
+    assert (
+        0.4 < values[1] < 0.8
+    )  # an idle step: the prize is 0 to 29 steps away, which nobody can see
 
 
 def test_rainbow_learns_to_wait():
     config = Config(
-        game="pursuit", envs=32, algorithm="rainbow", policy=PolicyConfig(hidden=(16,), normalise_observation=False),
+        game="pursuit",
+        envs=32,
+        algorithm="rainbow",
+        policy=PolicyConfig(hidden=(16,), normalise_observation=False),
         rainbow=RainbowConfig(
-            gamma=GAMMA, replay=32 * 400, warm_up=200, batch=64, rollout=8, reward_scale=1.0, epsilon_from=1.0, epsilon_to=0.2,
-            epsilon_over=500, replay_ratio=4.0, learning_rate=3e-3, stream=16, cosines=8, quantiles=4, target_quantiles=4,
+            gamma=GAMMA,
+            replay=32 * 400,
+            warm_up=200,
+            batch=64,
+            rollout=8,
+            reward_scale=1.0,
+            epsilon_from=1.0,
+            epsilon_to=0.2,
+            epsilon_over=500,
+            replay_ratio=4.0,
+            learning_rate=3e-3,
+            stream=16,
+            cosines=8,
+            quantiles=4,
+            target_quantiles=4,
         ),
-    )  # fmt: skip
+    )
     rainbow = train(Rainbow, config, 40)
     q = rainbow.policies["agent"].q_values(torch.tensor([[[1.0, 0.0]]]))[0, 0].tolist()
     assert q == pytest.approx([GAMMA ** (WAITING - 1), 0.2], abs=0.12)

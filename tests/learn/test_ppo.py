@@ -20,9 +20,13 @@ NOTHING = contextlib.nullcontext
 
 def make(game=PURSUIT, envs=6, memory="lstm", rollout=48, bptt=16, overrides=None, **learn):
     config = Config(
-        game="pursuit", envs=envs, policy=PolicyConfig(hidden=(16,), memory=memory, memory_size=8),
-        learn=PPOConfig(rollout=rollout, bptt=bptt if memory == "lstm" else 1, minibatches=1, **learn),
-    )  # fmt: skip
+        game="pursuit",
+        envs=envs,
+        policy=PolicyConfig(hidden=(16,), memory=memory, memory_size=8),
+        learn=PPOConfig(
+            rollout=rollout, bptt=bptt if memory == "lstm" else 1, minibatches=1, **learn
+        ),
+    )
     torch.manual_seed(0)
     batch = Batch(game, envs, seed=3, overrides=overrides or {"max_steps": 20})
     return PPO(batch, resolve(config))
@@ -35,7 +39,8 @@ def collect(ppo):
 
 @pytest.mark.parametrize("memory", ["none", "lstm"])
 def test_learning_recomputes_what_acting_stored(memory):
-    """Log-probabilities, values and hidden states, over two rollouts with resets and deaths inside chunks."""
+    """Log-probabilities, values and hidden states, over two rollouts with resets and deaths inside
+    chunks."""
     ppo = collect(collect(make(memory=memory)))
     assert bool(ppo.roles["runner"].rollout.starts[1:].any())
     for role in ppo.roles.values():
@@ -54,7 +59,9 @@ def test_metrics_of_values_are_in_units_of_the_game():
         r = role.rollout
         for metric, scaled in (("return_mean", r.target), ("value_mean", r.value[:-1])):
             mean = (scaled * r.valid).sum() / r.valid.sum()
-            assert metrics[f"ppo/{name}/{metric}"] == pytest.approx(float(mean) / 0.02, rel=1e-4), metric
+            assert metrics[f"ppo/{name}/{metric}"] == pytest.approx(float(mean) / 0.02, rel=1e-4), (
+                metric
+            )
         spread = r.advantage[r.valid].std(correction=0)
         assert metrics[f"ppo/{name}/advantage_std"] == pytest.approx(float(spread) / 0.02, rel=1e-4)
 
@@ -72,7 +79,8 @@ def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
 
 
 def test_the_memory_is_fresh_exactly_at_episode_starts():
-    """A reset row's observation is the first of an episode: the next action starts from zero, no other does."""
+    """A reset row's observation is the first of an episode: the next action starts from zero, no
+    other does."""
     ppo = make(bptt=1, overrides={"max_steps": 10})
     starts = 0
     for _ in range(2):
@@ -80,7 +88,9 @@ def test_the_memory_is_fresh_exactly_at_episode_starts():
         role = ppo.roles["chaser"]
         r = role.rollout
         for t in range(1, r.reward.shape[0]):
-            fresh = role.policy(r.observation[t : t + 1], torch.zeros_like(r.state[t]), r.starts[t : t + 1]).state
+            fresh = role.policy(
+                r.observation[t : t + 1], torch.zeros_like(r.state[t]), r.starts[t : t + 1]
+            ).state
             carried = role.policy(r.observation[t : t + 1], r.state[t], r.starts[t : t + 1]).state
             same = torch.isclose(fresh, carried, atol=1e-6).all(-1)
             assert torch.equal(same, r.starts[t])
@@ -94,7 +104,8 @@ def loss_of_everything(ppo, role, data):
 
 
 def gradients(ppo, role, bptt):
-    """Of the loss over the whole rollout, cut into chunks of `bptt` steps (a multiple of those that were stored)."""
+    """Of the loss over the whole rollout, cut into chunks of `bptt` steps (a multiple of those that
+    were stored)."""
     r, stored = role.rollout, role.rollout.state
     role.optimizer.zero_grad()
     role.set_schedules(0.0)
@@ -108,7 +119,8 @@ def gradients(ppo, role, bptt):
 
 
 def test_chunked_gradients_equal_full_ones_when_nothing_is_cut():
-    """Episodes of 15 steps plus their reset row are 16 rows: every chunk of 16 starts with an episode, so no gradient is lost."""
+    """Episodes of 15 steps plus their reset row are 16 rows: every chunk of 16 starts with an
+    episode, so no gradient is lost."""
     ppo = collect(make(game=COUNTER, rollout=48, bptt=8, overrides={"max_steps": 15}, envs=4))
     role = ppo.roles["left"]
     assert role.rollout.starts[::16].all() and not role.rollout.starts[1:16].any()
@@ -143,8 +155,17 @@ def test_rows_of_bots_are_not_learned_from():
     before = {n: p.clone() for n, p in ppo.roles["runner"].policy.named_parameters()}
     metrics = ppo.learn(0.0)
     assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/runner/invalid_share"] == 1.0
-    for name in ("explained_variance", "advantage_std", "value_mean", "return_mean", "value_loss", "entropy"):
-        assert f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics  # absent, rather than a mean of nothing
+    for name in (
+        "explained_variance",
+        "advantage_std",
+        "value_mean",
+        "return_mean",
+        "value_loss",
+        "entropy",
+    ):
+        assert (
+            f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics
+        )  # absent, rather than a mean of nothing
     assert {name.split("/")[1] for name in ppo.action_metrics()} == {"chaser"}
     assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
 
@@ -152,7 +173,10 @@ def test_rows_of_bots_are_not_learned_from():
 def test_every_parameter_learns():
     for memory in ("none", "lstm"):
         ppo = collect(make(memory=memory, bptt=16 if memory == "lstm" else 1))
-        before = {r: {n: p.clone() for n, p in role.policy.named_parameters()} for r, role in ppo.roles.items()}
+        before = {
+            r: {n: p.clone() for n, p in role.policy.named_parameters()}
+            for r, role in ppo.roles.items()
+        }
         ppo.learn(0.0)
         for r, role in ppo.roles.items():
             for n, p in role.policy.named_parameters():
@@ -167,7 +191,12 @@ def test_kl_stop():
 
 
 def test_roles_have_their_own_hyperparameters_and_schedules():
-    ppo = make(memory="none", bptt=1, learning_rate="1e-3 -> 0", roles={"runner": {"learning_rate": 5e-4, "epochs": 1}})
+    ppo = make(
+        memory="none",
+        bptt=1,
+        learning_rate="1e-3 -> 0",
+        roles={"runner": {"learning_rate": 5e-4, "epochs": 1}},
+    )
     collect(ppo)
     metrics = ppo.learn(0.5)
     assert metrics["ppo/chaser/lr"] == pytest.approx(5e-4) and metrics["ppo/runner/lr"] == 5e-4
@@ -177,11 +206,16 @@ def test_roles_have_their_own_hyperparameters_and_schedules():
 @pytest.mark.parametrize(
     "switch",
     [
-        dict(value_clip=1e-5), dict(recompute_advantages=True), dict(auxiliary=0.5), dict(burn_in=4), dict(accumulate=2),
-        dict(normalise_values=False), dict(value_learning_rate=1e-3),
+        dict(value_clip=1e-5),
+        dict(recompute_advantages=True),
+        dict(auxiliary=0.5),
+        dict(burn_in=4),
+        dict(accumulate=2),
+        dict(normalise_values=False),
+        dict(value_learning_rate=1e-3),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_switches_run_and_change_the_update(switch):
     def weights(**learn):
         ppo = collect(make(**learn))
@@ -203,14 +237,17 @@ def test_recomputed_advantages_equal_the_first_ones_before_any_update():
 
     r = role.rollout
     role.set_schedules(0.0)
-    generalised_advantages(r.reward, r.value, r.terminated, r.truncated, r.idle, 0.99, 0.95, r.advantage)
+    generalised_advantages(
+        r.reward, r.value, r.terminated, r.truncated, r.idle, 0.99, 0.95, r.advantage
+    )
     before = r.advantage.clone()
     ppo.recompute(role)
     assert torch.allclose(before, r.advantage, atol=1e-4)
 
 
 def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
-    """A frozen policy plays the runners of half of the envs: its weights decide there, its rows are not learned from."""
+    """A frozen policy plays the runners of half of the envs: its weights decide there, its rows are
+    not learned from."""
     ppo = make(memory="none", bptt=1, envs=8, overrides={"max_steps": 12})
     batch, runner = ppo.batch, ppo.roles["runner"]
     frozen = Policy(batch.layout.observation, runner.space, ppo.config.policy)
@@ -236,11 +273,17 @@ def test_frozen_opponents_act_for_their_envs_only_and_change_in_reset_rows():
 
 def test_a_role_with_learning_rate_zero_is_left_as_it_is():
     ppo = collect(make(memory="none", epochs=2, roles={"runner": {"learning_rate": 0.0}}))
-    before = {name: [p.detach().clone() for p in role.parameters] for name, role in ppo.roles.items()}
+    before = {
+        name: [p.detach().clone() for p in role.parameters] for name, role in ppo.roles.items()
+    }
     metrics = ppo.learn(0.0)
     assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/chaser/epochs_run"] == 2
-    assert not all(torch.equal(a, b) for a, b in zip(before["chaser"], ppo.roles["chaser"].parameters, strict=True))
-    # the value head is rescaled with the statistics of its targets, so only the rest can be compared
+    assert not all(
+        torch.equal(a, b)
+        for a, b in zip(before["chaser"], ppo.roles["chaser"].parameters, strict=True)
+    )
+    # the value head is rescaled with the statistics of its targets, so only the rest can be
+    # compared
     value_head = {id(p) for p in ppo.roles["runner"].policy.value_head.parameters()}
     for a, b in zip(before["runner"], ppo.roles["runner"].parameters, strict=True):
         assert id(b) in value_head or torch.equal(a, b)
@@ -261,7 +304,8 @@ def test_recomputed_activations_give_the_same_gradients(memory):
 
 
 def test_nothing_is_said_of_gradients_where_only_values_were_learned():
-    """The runners are idle throughout: their policy gets no gradient, which is no fault of any module."""
+    """The runners are idle throughout: their policy gets no gradient, which is no fault of any
+    module."""
     ppo = collect(make(memory="none", bptt=1))
     rollout = ppo.roles["runner"].rollout
     rollout.idle |= rollout.valid

@@ -1,4 +1,5 @@
-"""Rainbow: losses and targets by hand, switches that are really off, schedules, refusals, probes with known answers, resume."""
+"""Rainbow: losses and targets by hand, switches that are really off, schedules, refusals, probes
+with known answers, resume."""
 
 import contextlib
 from dataclasses import replace
@@ -9,7 +10,16 @@ import torch
 
 import ludus
 from ludus import api
-from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig, resolve, set_value
+from ludus.config import (
+    CheckpointConfig,
+    Config,
+    EvalConfig,
+    PolicyConfig,
+    RainbowConfig,
+    TrainConfig,
+    resolve,
+    set_value,
+)
 from ludus.errors import LudusError
 from ludus.games import load_game
 from ludus.learn import rainbow as module
@@ -45,19 +55,30 @@ def cut(env, step, max_steps, truncated):
 
 
 MORTAL = Game(
-    name="mortal", summary="one of two dies early", roles=[Role("agent", 2)], state=dict(unused=f32()),
-    params=dict(max_steps=Param(6, 1, 50)), observation=["time", "last"], action=dict(act=Choice(("a", "b", "c"), masked=True)),
-    rewards=dict(point=Term("goal", 1.0, most="max_steps")), goal_metrics=dict(point=Goal()), step=[live, cut], reset=[live],
-)  # fmt: skip
+    name="mortal",
+    summary="one of two dies early",
+    roles=[Role("agent", 2)],
+    state=dict(unused=f32()),
+    params=dict(max_steps=Param(6, 1, 50)),
+    observation=["time", "last"],
+    action=dict(act=Choice(("a", "b", "c"), masked=True)),
+    rewards=dict(point=Term("goal", 1.0, most="max_steps")),
+    goal_metrics=dict(point=Goal()),
+    step=[live, cut],
+    reset=[live],
+)
 
 
 def make(game=MORTAL, envs=4, hidden=(8,), seed=0, **settings):
     config = resolve(
         Config(
-            game="test", envs=envs, algorithm="rainbow", policy=PolicyConfig(hidden=hidden, normalise_observation=False),
+            game="test",
+            envs=envs,
+            algorithm="rainbow",
+            policy=PolicyConfig(hidden=hidden, normalise_observation=False),
             rainbow=RainbowConfig(**{**SMALL, **settings}),
         )
-    )  # fmt: skip
+    )
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     return Rainbow(Batch(game, envs, jit=False), config)
@@ -70,7 +91,7 @@ def iterate(algorithm, times=1):
     return {name.rsplit("/", 1)[-1]: value for name, value in metrics.items()}
 
 
-# -- losses and targets ------------------------------------------------------------------------------------------------
+# -- losses and targets ----------------------------------------------------------------------------
 
 
 def test_the_huber_loss_is_a_square_then_a_line():
@@ -79,14 +100,18 @@ def test_the_huber_loss_is_a_square_then_a_line():
 
 
 def test_the_quantile_loss_by_hand():
-    """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: errors 0.5, 3 and -0.5, 2.
+    """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: errors 0.5, 3 and -0.5,
+    2.
 
-    Huber: 0.125, 2.5 and 0.125, 1.5. Weights: 1/4, 1/4 and 1/4 (below), 3/4. Means over targets: 0.328125 and 0.578125.
+    Huber: 0.125, 2.5 and 0.125, 1.5. Weights: 1/4, 1/4 and 1/4 (below), 3/4. Means over targets:
+    0.328125 and 0.578125.
     """
     error = torch.tensor([[0.5, 3.0]]).unsqueeze(1) - torch.tensor([[0.0, 1.0]]).unsqueeze(2)
     assert quantile_huber(error, torch.tensor([[0.25, 0.75]]), 1.0).tolist() == [0.90625]
     # kappa 2: Huber 0.125, 4 and 0.125, 2, then halved
-    assert quantile_huber(error, torch.tensor([[0.25, 0.75]]), 2.0).item() == pytest.approx((0.515625 + 0.765625) / 2)
+    assert quantile_huber(error, torch.tensor([[0.25, 0.75]]), 2.0).item() == pytest.approx(
+        (0.515625 + 0.765625) / 2
+    )
 
 
 def test_the_quantile_loss_finds_quantiles():
@@ -108,16 +133,27 @@ def told(bias, role):
             last.bias.copy_(torch.tensor(values))
     one = torch.ones(1)
     return Sample(
-        observation=torch.zeros(1, 1, 2), seen={}, action=torch.zeros(1, dtype=torch.long), earned=3 * one, discount=0.5 * one,
-        following=torch.zeros(1, 1, 2), following_seen={}, following_mask=torch.tensor([[[True, True, False]]]),
-        usable=one.bool(), waiting=~one.bool(), weight=one, leaf=torch.zeros(1, dtype=torch.long), age=one,
-    )  # fmt: skip
+        observation=torch.zeros(1, 1, 2),
+        seen={},
+        action=torch.zeros(1, dtype=torch.long),
+        earned=3 * one,
+        discount=0.5 * one,
+        following=torch.zeros(1, 1, 2),
+        following_seen={},
+        following_mask=torch.tensor([[[True, True, False]]]),
+        usable=one.bool(),
+        waiting=~one.bool(),
+        weight=one,
+        leaf=torch.zeros(1, dtype=torch.long),
+        age=one,
+    )
 
 
 @pytest.mark.parametrize("iqn", [False, True])
 @pytest.mark.parametrize(("double", "value"), [(True, 10.0), (False, 20.0)])
 def test_double_asks_the_target_about_the_choice_of_the_other(iqn, double, value):
-    """The learning network prefers a, the target network b; c is best for both and forbidden. 3 of reward, then half the value."""
+    """The learning network prefers a, the target network b; c is best for both and forbidden. 3 of
+    reward, then half the value."""
     algorithm = make(double=double, dueling=False, iqn=iqn)
     role = algorithm.roles["agent"]
     sample = told({role.policy.online: [5.0, 1.0, 9.0], role.target: [10.0, 20.0, 99.0]}, role)
@@ -136,11 +172,19 @@ def test_dueling_adds_the_value_to_advantages_around_zero():
     assert network.values(torch.zeros(1, 8)).tolist() == [[[98.0, 99.0, 103.0]]]
 
 
-# -- switches ----------------------------------------------------------------------------------------------------------
+# -- switches --------------------------------------------------------------------------------------
 
 
 def test_a_component_that_is_off_leaves_nothing_behind():
-    algorithm = make(double=False, dueling=False, iqn=False, noisy=False, batch_norm=False, prioritised=False, average=0.0)
+    algorithm = make(
+        double=False,
+        dueling=False,
+        iqn=False,
+        noisy=False,
+        batch_norm=False,
+        prioritised=False,
+        average=0.0,
+    )
     role = algorithm.roles["agent"]
     names = {n for n, _ in role.policy.named_parameters()}
     layers = ("actor.encoder.0", "advantage.0", "advantage.2")
@@ -191,7 +235,7 @@ def test_factorised_noise_by_hand():
     assert layer(torch.tensor([1.0, 10.0])).item() == pytest.approx(1.3 + 14.0 + 3.6)
 
 
-# -- networks that follow ----------------------------------------------------------------------------------------------
+# -- networks that follow --------------------------------------------------------------------------
 
 
 def test_moving_a_network_by_hand():
@@ -232,11 +276,14 @@ def test_soft_updates_move_a_share_at_every_update():
     before = weights(role.target)
     iterate(algorithm)
     assert role.last_updates == 1
-    assert torch.allclose(weights(role.target), 0.9 * before + 0.1 * weights(role.policy.online), atol=1e-6)
+    assert torch.allclose(
+        weights(role.target), 0.9 * before + 0.1 * weights(role.policy.online), atol=1e-6
+    )
 
 
 def test_what_plays_in_evaluation_is_the_running_average():
-    """At first the average looks back over a tenth of the updates: the third keeps 3 of 12 parts; then `average` is the limit."""
+    """At first the average looks back over a tenth of the updates: the third keeps 3 of 12 parts;
+    then `average` is the limit."""
     algorithm = make(average=0.9, replay_ratio=0.25)
     policy = algorithm.policies["agent"]
     iterate(algorithm, 2)
@@ -244,27 +291,33 @@ def test_what_plays_in_evaluation_is_the_running_average():
         algorithm.roles["agent"].count.updates.fill_(updates)
         before = weights(policy.averaged)
         iterate(algorithm)
-        assert torch.allclose(weights(policy.averaged), keep * before + (1 - keep) * weights(policy.online), atol=1e-6)
+        assert torch.allclose(
+            weights(policy.averaged), keep * before + (1 - keep) * weights(policy.online), atol=1e-6
+        )
     x = torch.randn(1, 5, 2)
     expected = policy.averaged.expectation(policy.averaged.features(policy.prepared(x), {}))
     assert torch.equal(policy.eval().q_values(x), expected)
     assert not torch.equal(policy.train().q_values(x), expected)
 
 
-# -- acting ------------------------------------------------------------------------------------------------------------
+# -- acting ----------------------------------------------------------------------------------------
 
 
 def test_epsilon_by_steps_by_episodes_and_off():
     c = RainbowConfig(epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
     assert [epsilon_at(c, s, 0) for s in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
     c = replace(c, epsilon_unit="episodes", epsilon_off=400)
-    assert [epsilon_at(c, 10**6, e) for e in (0, 25, 399, 400)] == pytest.approx([1.0, 0.8, 0.2, 0.0])
+    assert [epsilon_at(c, 10**6, e) for e in (0, 25, 399, 400)] == pytest.approx(
+        [1.0, 0.8, 0.2, 0.0]
+    )
 
 
 def test_epsilon_of_a_role_with_few_agents_comes_down_with_all_others():
     """One agent beside three: after 400 agent-steps together both have done with random actions."""
     algorithm = make(
-        game=replace(MORTAL, name="unequal", roles=[Role("one"), Role("three", 3)]), epsilon_over=400, epsilon_to=0.1
+        game=replace(MORTAL, name="unequal", roles=[Role("one"), Role("three", 3)]),
+        epsilon_over=400,
+        epsilon_to=0.1,
     )
     for _ in range(8):
         algorithm.collect(lambda phase: contextlib.nullcontext())
@@ -277,7 +330,9 @@ def test_epsilon_of_a_role_with_few_agents_comes_down_with_all_others():
 def test_random_actions_are_as_many_as_epsilon_says_and_never_forbidden():
     algorithm = make(epsilon_from=0.5, epsilon_to=0.5, envs=32)
     metrics = iterate(algorithm, 4)
-    assert metrics["epsilon"] == 0.5 and metrics["random_action_share"] == pytest.approx(0.5, abs=0.1)
+    assert metrics["epsilon"] == 0.5 and metrics["random_action_share"] == pytest.approx(
+        0.5, abs=0.1
+    )
     r = algorithm.roles["agent"].replay
     assert set(r.action[r.valid].tolist()) == {0, 1}
 
@@ -300,16 +355,23 @@ def test_playing_is_greedy_but_for_a_few_random_actions():
     assert torch.equal(output.distribution.greedy().choices[..., 0].long(), best)
     sampled = output.distribution.sample().choices[..., 0].long()
     assert not bool((sampled == 2).any())
-    assert float((sampled != best).float().mean()) == pytest.approx(0.15, abs=0.03)  # half of the random ones hit the best
+    assert float((sampled != best).float().mean()) == pytest.approx(
+        0.15, abs=0.03
+    )  # half of the random ones hit the best
     assert torch.allclose(output.value, policy.q_values(x, mask).amax(-1) / 0.1)
 
 
 def test_only_decisions_of_the_living_are_learned_from():
-    """Episodes of 6 steps and a reset row: 6 valid rows of agent 0, 3 of agent 1, whose last one is terminal."""
+    """Episodes of 6 steps and a reset row: 6 valid rows of agent 0, 3 of agent 1, whose last one is
+    terminal."""
     algorithm = make(n_step=1)
     iterate(algorithm, 20)
     r = algorithm.roles["agent"].replay
-    time = r.head - r.length + torch.arange(r.length - 1) if r.head > r.length else torch.arange(int(r.head) - 1)
+    time = (
+        r.head - r.length + torch.arange(r.length - 1)
+        if r.head > r.length
+        else torch.arange(int(r.head) - 1)
+    )
     for agent, per_episode, terminal in ((0, 6, 0), (1, 3, 1)):
         sample = r.transitions(time, torch.full_like(time, agent), torch.tensor(0.9))
         assert sample.usable.float().mean().item() == pytest.approx(per_episode / 7, abs=0.02)
@@ -320,11 +382,12 @@ def test_only_decisions_of_the_living_are_learned_from():
     assert algorithm.learned_steps() == int(r.valid[r.recent(8)].sum())
 
 
-# -- how much is learned -----------------------------------------------------------------------------------------------
+# -- how much is learned ---------------------------------------------------------------------------
 
 
 def test_nothing_is_learned_before_the_warm_up_and_fractions_of_updates_add_up():
-    """64 agent-steps an iteration at 0.1 replayed samples each, batches of 16: two updates in five iterations."""
+    """64 agent-steps an iteration at 0.1 replayed samples each, batches of 16: two updates in five
+    iterations."""
     algorithm = make(warm_up=200, replay_ratio=0.1)
     role = algorithm.roles["agent"]
     updates = []
@@ -337,11 +400,14 @@ def test_nothing_is_learned_before_the_warm_up_and_fractions_of_updates_add_up()
 
 
 def test_the_possible_range_of_values():
-    """Racing: at most 150 of progress and 100 at the finish; with the seed's bonus 500 more. Nothing is negative."""
+    """Racing: at most 150 of progress and 100 at the finish; with the seed's bonus 500 more.
+    Nothing is negative."""
     game = load_game("racing_lidar")[0]
 
     def values(preset=None, gamma=0.99, overrides=None):
-        return feasible_values(SimpleNamespace(game=game, settings=game.resolve(overrides, preset)), "driver", gamma)
+        return feasible_values(
+            SimpleNamespace(game=game, settings=game.resolve(overrides, preset)), "driver", gamma
+        )
 
     assert values() == (0.0, 250.0) and values("seed_failing") == (0.0, 750.0)
     assert values(overrides={"reward.finish": -100.0}) == (-100.0, 150.0)
@@ -350,16 +416,22 @@ def test_the_possible_range_of_values():
     assert feasible_values(mortal, "agent", 0.99) == pytest.approx(
         (0.0, 100.0)
     )  # cut off after 6 steps, but worth 1 / (1 − 0.99)
-    assert feasible_values(SimpleNamespace(game=SimpleNamespace(name="gym:x")), "agent", 0.9) is None
+    assert (
+        feasible_values(SimpleNamespace(game=SimpleNamespace(name="gym:x")), "agent", 0.9) is None
+    )
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("recipe", "values", "words"),
     [
-        ("racing_lidar", {"rainbow.replay": 100, "rainbow.batch": 128}, ["replay of 100", "batch of 128"]),
+        (
+            "racing_lidar",
+            {"rainbow.replay": 100, "rainbow.batch": 128},
+            ["replay of 100", "batch of 128"],
+        ),
         (
             "racing_lidar",
             {"rainbow.replay": 4_800, "rainbow.warm_up": 0, "rainbow.n_step": 5},
@@ -367,8 +439,16 @@ def test_the_possible_range_of_values():
         ),
         ("racing_lidar", {"rainbow.n_step": 2_000}, ["n_step=2000", "episode of 1000"]),
         ("racing_lidar", {"rainbow.warm_up": 300_000}, ["warm_up=300,000", "replay of 200,000"]),
-        ("racing_lidar", {"train.total_agent_steps": 5_000}, ["warm_up=5,000", "5,000 agent-steps"]),
-        ("racing_lidar", {"train.total_agent_steps": 4_000, "rainbow.warm_up": 0}, ["4,096 agent-steps", "rainbow.rollout"]),
+        (
+            "racing_lidar",
+            {"train.total_agent_steps": 5_000},
+            ["warm_up=5,000", "5,000 agent-steps"],
+        ),
+        (
+            "racing_lidar",
+            {"train.total_agent_steps": 4_000, "rainbow.warm_up": 0},
+            ["4,096 agent-steps", "rainbow.rollout"],
+        ),
         ("racing_lidar", {"policy.memory": "lstm"}, ["policy.memory is lstm"]),
         ("racing_lidar", {"rainbow.epsilon_unit": "days"}, ["epsilon_unit=days", "episodes"]),
         ("racing_lidar", {"rainbow.gamma": "0.9 -> 1.1"}, ["rainbow.gamma=0.9 -> 1.1", "0 to 1"]),
@@ -376,7 +456,11 @@ def test_the_possible_range_of_values():
         ("racing_lidar", {"rainbow.quantiles": 0}, ["rainbow.quantiles=0", "1 or more"]),
         ("racing_lidar", {"algorithm": "rainbows"}, ["algorithm=rainbows", "rainbow"]),
         ("pursuit", {"algorithm": "rainbow"}, ["pursuit", "continuous", "algorithm ppo"]),
-        ("gym:ludus.examine.probes:CartPoleBlind-v0", {"algorithm": "rainbow", "rainbow.warm_up": 100_000}, ["100,000"]),
+        (
+            "gym:ludus.examine.probes:CartPoleBlind-v0",
+            {"algorithm": "rainbow", "rainbow.warm_up": 100_000},
+            ["100,000"],
+        ),
     ],
     ids=str,
 )
@@ -395,7 +479,9 @@ def test_keys_that_only_keys_press_are_refused():
 
     def layout(**actions):
         return SimpleNamespace(
-            seen={}, seats=[SimpleNamespace(role="fighter")], actions_of=lambda role: SimpleNamespace(**actions)
+            seen={},
+            seats=[SimpleNamespace(role="fighter")],
+            actions_of=lambda role: SimpleNamespace(**actions),
         )
 
     jumps = layout(continuous=[], binary=["jump"], choices={})
@@ -406,21 +492,36 @@ def test_keys_that_only_keys_press_are_refused():
         check_game(RainbowConfig(), "x", chooses_twice, None, 1)
 
 
-# -- known answers -----------------------------------------------------------------------------------------------------
+# -- known answers ---------------------------------------------------------------------------------
 
 
 def learn(env, iterations, **settings):
     torch.set_num_threads(1)
     values = dict(
-        gamma=0.9, replay=20_000, warm_up=200, batch=64, rollout=20, n_step=1, epsilon_over=3_000, epsilon_to=0.1,
-        learning_rate=3e-3, target_every=20, reward_scale=1.0, average=0.9, stream=32,
-    )  # fmt: skip
+        gamma=0.9,
+        replay=20_000,
+        warm_up=200,
+        batch=64,
+        rollout=20,
+        n_step=1,
+        epsilon_over=3_000,
+        epsilon_to=0.1,
+        learning_rate=3e-3,
+        target_every=20,
+        reward_scale=1.0,
+        average=0.9,
+        stream=32,
+    )
     config = resolve(
         Config(
-            game=f"gym:ludus.examine.probes:{env}-v0", envs=16, algorithm="rainbow", train=TrainConfig(total_agent_steps=1),
-            policy=PolicyConfig(hidden=(32,), activation="relu"), rainbow=RainbowConfig(**{**values, **settings}),
+            game=f"gym:ludus.examine.probes:{env}-v0",
+            envs=16,
+            algorithm="rainbow",
+            train=TrainConfig(total_agent_steps=1),
+            policy=PolicyConfig(hidden=(32,), activation="relu"),
+            rainbow=RainbowConfig(**{**values, **settings}),
         )
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     algorithm = Rainbow(make_batch(config, 16, 0), config)
     iterate(algorithm, iterations)
@@ -429,18 +530,28 @@ def learn(env, iterations, **settings):
 
 
 def test_constant_reward_is_worth_one_over_one_minus_gamma():
-    """Episodes are cut after 20 steps: without bootstrapping from the last observation the value would be about 6."""
-    for n_step in (1, 5):  # the observation is 0, so only biases learn, by about the learning rate at each update
+    """Episodes are cut after 20 steps: without bootstrapping from the last observation the value
+    would be about 6."""
+    for n_step in (
+        1,
+        5,
+    ):  # the observation is 0, so only biases learn, by about the learning rate at each update
         q = learn("ProbeConstant", 50, n_step=n_step, learning_rate=0.1, target_every=5, iqn=False)
         assert max(q(0.0)) == pytest.approx(10.0, rel=0.05)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, dict(iqn=False, dueling=False, double=False), dict(prioritised=True, noisy=True)], ids=["iqn", "dqn", "all"]
+    "settings",
+    [{}, dict(iqn=False, dueling=False, double=False), dict(prioritised=True, noisy=True)],
+    ids=["iqn", "dqn", "all"],
 )
 def test_the_action_depends_on_the_observation(settings):
     q = learn("ProbeMatch", 40, **settings)
-    assert q(1.0)[1] == pytest.approx(1.0, abs=0.25) and q(1.0)[1] > q(1.0)[0] + 0.5 and q(-1.0)[0] > q(-1.0)[1] + 0.5
+    assert (
+        q(1.0)[1] == pytest.approx(1.0, abs=0.25)
+        and q(1.0)[1] > q(1.0)[0] + 0.5
+        and q(-1.0)[0] > q(-1.0)[1] + 0.5
+    )
 
 
 def test_credit_over_two_steps():
@@ -456,22 +567,32 @@ def test_cartpole_within_a_hundred_thousand_steps(tmp_path):
     assert api.evaluate(f"{run.path}@best", episodes=50)["metrics"]["return"]["mean"] >= 475
 
 
-# -- runs --------------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 def pictures(**changes):
     return Config(
-        game="tests.learn.test_seen:GAME", envs=4, algorithm="rainbow", policy=PolicyConfig(hidden=(8,)),
-        rainbow=RainbowConfig(**{**SMALL, "n_step": 2, "prioritised": True, "noisy": True, "replay": 400, **changes}),
-        train=TrainConfig(total_agent_steps=900, threads=1), eval=EvalConfig(episodes=4, against=("self",)),
+        game="tests.learn.test_seen:GAME",
+        envs=4,
+        algorithm="rainbow",
+        policy=PolicyConfig(hidden=(8,)),
+        rainbow=RainbowConfig(
+            **{**SMALL, "n_step": 2, "prioritised": True, "noisy": True, "replay": 400, **changes}
+        ),
+        train=TrainConfig(total_agent_steps=900, threads=1),
+        eval=EvalConfig(episodes=4, against=("self",)),
         checkpoint=CheckpointConfig(every_agent_steps=200, every_seconds=None, keep=9),
-    )  # fmt: skip
+    )
 
 
 def saved(run):
     step = checkpoint.steps(run)[-1]
     manifest = checkpoint.read_manifest(run, step)
-    return {n: t for file in checkpoint.FILES for n, t in checkpoint.read(run, step, manifest, file).items()}
+    return {
+        n: t
+        for file in checkpoint.FILES
+        for n, t in checkpoint.read(run, step, manifest, file).items()
+    }
 
 
 def test_resume_is_exact_replay_included_and_the_run_can_play(tmp_path):
@@ -481,7 +602,9 @@ def test_resume_is_exact_replay_included_and_the_run_can_play(tmp_path):
     middle = checkpoint.steps(run)[2]
     api.resume(f"{run.path}@{middle}", quiet=True)
     after = saved(run)
-    assert before.keys() == after.keys() and all(torch.equal(t, after[n]) for n, t in before.items())
+    assert before.keys() == after.keys() and all(
+        torch.equal(t, after[n]) for n, t in before.items()
+    )
     assert 0 <= api.evaluate(run.path, episodes=4)["metrics"]["return"]["mean"] <= 9
 
 
@@ -492,7 +615,9 @@ def test_a_large_replay_is_filled_anew_after_a_resume(tmp_path, monkeypatch):
     steps = int(saved(run)["agent/count/steps"])
     api.resume(f"{run.path}@{checkpoint.steps(run)[2]}", quiet=True)
     after = saved(run)
-    assert int(after["agent/count/steps"]) >= steps and all(bool(torch.isfinite(t.float()).all()) for t in after.values())
+    assert int(after["agent/count/steps"]) >= steps and all(
+        bool(torch.isfinite(t.float()).all()) for t in after.values()
+    )
 
 
 def test_a_loaded_agent_acts(tmp_path):

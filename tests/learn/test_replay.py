@@ -1,4 +1,5 @@
-"""The replay: n-step targets at every kind of end, the ring's edges, frames stored once, prioritised sampling."""
+"""The replay: n-step targets at every kind of end, the ring's edges, frames stored once,
+prioritised sampling."""
 
 import numpy as np
 import pytest
@@ -12,17 +13,22 @@ GAMMA = torch.tensor(0.5)
 
 
 def fill(replay, steps, *, ends=None, invalid=(), idle=(), first=0):
-    """Observation and reward of time t are t and 10 + t; `ends`: time → 'terminated' or 'truncated'. `idle` rows are not valid."""
+    """Observation and reward of time t are t and 10 + t; `ends`: time → 'terminated' or
+    'truncated'. `idle` rows are not valid."""
     flags = torch.zeros(replay.rows, dtype=torch.bool)
     for t in range(first, first + steps):
         start = flags if t else ~flags
         replay.observe(torch.full((replay.rows, 1), float(t)), None, {}, start)
         end = (ends or {}).get(t)
         replay.add(
-            torch.full((replay.rows,), t % 7), torch.full((replay.rows,), 10.0 + t),
-            torch.full_like(flags, t not in {*invalid, *idle}), torch.full_like(flags, t in idle),
-            torch.full_like(flags, end == "terminated"), torch.full_like(flags, end == "truncated"), GAMMA,
-        )  # fmt: skip
+            torch.full((replay.rows,), t % 7),
+            torch.full((replay.rows,), 10.0 + t),
+            torch.full_like(flags, t not in {*invalid, *idle}),
+            torch.full_like(flags, t in idle),
+            torch.full_like(flags, end == "terminated"),
+            torch.full_like(flags, end == "truncated"),
+            GAMMA,
+        )
     return replay
 
 
@@ -33,17 +39,27 @@ def make(capacity=40, rows=2, n_step=3, **options):
 def one(replay, time):
     s = replay.transitions(torch.tensor([time]), torch.tensor([1]), GAMMA)
     return {
-        "earned": s.earned.item(), "discount": s.discount.item(), "following": s.following.item(), "usable": bool(s.usable),
-        "observation": s.observation.item(), "action": s.action.item(),
-    }  # fmt: skip
+        "earned": s.earned.item(),
+        "discount": s.discount.item(),
+        "following": s.following.item(),
+        "usable": bool(s.usable),
+        "observation": s.observation.item(),
+        "action": s.action.item(),
+    }
 
 
 def test_three_steps_of_reward_and_the_value_of_what_follows():
-    """10 + 5.5 + 3 of rewards 10, 11, 12 at half the weight each; then the observation three steps on, at an eighth."""
+    """10 + 5.5 + 3 of rewards 10, 11, 12 at half the weight each; then the observation three steps
+    on, at an eighth."""
     replay = fill(make(), 10)
     assert one(replay, 0) == {
-        "earned": 10 + 0.5 * 11 + 0.25 * 12, "discount": 0.125, "following": 3.0, "usable": True, "observation": 0.0, "action": 0,
-    }  # fmt: skip
+        "earned": 10 + 0.5 * 11 + 0.25 * 12,
+        "discount": 0.125,
+        "following": 3.0,
+        "usable": True,
+        "observation": 0.0,
+        "action": 0,
+    }
     assert one(replay, 4)["observation"] == 4.0 and one(replay, 4)["action"] == 4
 
 
@@ -51,20 +67,39 @@ def test_nothing_follows_a_terminal_row():
     """Row 5 is terminal, row 6 starts the next episode."""
     replay = fill(make(), 12, ends={5: "terminated"}, invalid={6})
     assert one(replay, 4) == {
-        "earned": 14 + 0.5 * 15, "discount": 0.0, "following": 6.0, "usable": True, "observation": 4.0, "action": 4,
-    }  # fmt: skip
+        "earned": 14 + 0.5 * 15,
+        "discount": 0.0,
+        "following": 6.0,
+        "usable": True,
+        "observation": 4.0,
+        "action": 4,
+    }
     assert one(replay, 5)["earned"] == 15 and one(replay, 5)["discount"] == 0.0
-    assert one(replay, 3)["earned"] == 13 + 0.5 * 14 + 0.25 * 15 and one(replay, 3)["discount"] == 0.0
+    assert (
+        one(replay, 3)["earned"] == 13 + 0.5 * 14 + 0.25 * 15 and one(replay, 3)["discount"] == 0.0
+    )
     assert one(replay, 2)["discount"] == 0.125
     assert not one(replay, 6)["usable"]
     assert one(replay, 7)["earned"] == 17 + 0.5 * 18 + 0.25 * 19
 
 
 def test_a_truncated_row_bootstraps_from_the_final_observation():
-    """The final observation of an episode that is cut off at row 5 is that of row 6, which itself is not valid."""
+    """The final observation of an episode that is cut off at row 5 is that of row 6, which itself
+    is not valid."""
     replay = fill(make(), 12, ends={5: "truncated"}, invalid={6})
-    assert one(replay, 5) == {"earned": 15.0, "discount": 0.5, "following": 6.0, "usable": True, "observation": 5.0, "action": 5}
-    assert one(replay, 4)["earned"] == 14 + 0.5 * 15 and one(replay, 4)["discount"] == 0.25 and one(replay, 4)["following"] == 6.0
+    assert one(replay, 5) == {
+        "earned": 15.0,
+        "discount": 0.5,
+        "following": 6.0,
+        "usable": True,
+        "observation": 5.0,
+        "action": 5,
+    }
+    assert (
+        one(replay, 4)["earned"] == 14 + 0.5 * 15
+        and one(replay, 4)["discount"] == 0.25
+        and one(replay, 4)["following"] == 6.0
+    )
     assert one(replay, 3)["discount"] == 0.125 and one(replay, 3)["following"] == 6.0
 
 
@@ -74,15 +109,27 @@ def test_nothing_bootstraps_from_a_row_without_a_decision():
 
 
 def test_idle_rows_belong_to_the_decision_before_them():
-    """Rows 4 and 5 are idle: what row 3 brings is 13 + 0.5·14 + 0.25·15 over three steps, and then row 6 decides."""
+    """Rows 4 and 5 are idle: what row 3 brings is 13 + 0.5·14 + 0.25·15 over three steps, and then
+    row 6 decides."""
     replay, earned = fill(make(n_step=1), 12, idle={4, 5}), 13 + 0.5 * 14 + 0.25 * 15
     assert one(replay, 3) == {
-        "earned": earned, "discount": 0.125, "following": 6.0, "usable": True, "observation": 3.0, "action": 3,
-    }  # fmt: skip
+        "earned": earned,
+        "discount": 0.125,
+        "following": 6.0,
+        "usable": True,
+        "observation": 3.0,
+        "action": 3,
+    }
     assert one(replay, 2)["earned"] == 12 and one(replay, 2)["following"] == 3.0
     assert not one(replay, 4)["usable"] and not one(replay, 5)["usable"]
-    two = fill(make(n_step=2), 12, idle={4, 5})  # two decisions: of rows 2 and 3, and of rows 3 and 6
-    assert one(two, 2)["earned"] == 12 + 0.5 * earned and one(two, 2)["discount"] == 0.5**4 and one(two, 2)["following"] == 6.0
+    two = fill(
+        make(n_step=2), 12, idle={4, 5}
+    )  # two decisions: of rows 2 and 3, and of rows 3 and 6
+    assert (
+        one(two, 2)["earned"] == 12 + 0.5 * earned
+        and one(two, 2)["discount"] == 0.5**4
+        and one(two, 2)["following"] == 6.0
+    )
     assert one(two, 3)["earned"] == earned + 0.125 * 16 and one(two, 3)["discount"] == 0.5**4
 
 
@@ -94,9 +141,15 @@ def test_an_episode_that_ends_while_idle_ends_for_the_decision_before(end, disco
         (2, 12 + 0.5 * (13 + 0.5 * 14 + 0.25 * 15), discount / 2),
     ):
         transition = one(replay, time)
-        assert transition["earned"] == earned and transition["discount"] == there and transition["usable"]
+        assert (
+            transition["earned"] == earned
+            and transition["discount"] == there
+            and transition["usable"]
+        )
         assert transition["following"] == 6.0
-    assert one(replay, 7)["earned"] == 17 + 0.5 * 18  # the next episode begins with row 6, to which nothing was added
+    assert (
+        one(replay, 7)["earned"] == 17 + 0.5 * 18
+    )  # the next episode begins with row 6, to which nothing was added
     assert replay.reward[6, 1] == 16
 
 
@@ -105,12 +158,20 @@ def test_who_is_still_idle_waits_and_keeps_its_priority():
     for t in range(8):
         fill(replay, 1, first=t, idle={5, 6, 7})
         replay.admit(1)
-    sample = replay.transitions(torch.tensor([3, 4]), torch.tensor([1, 1]), GAMMA, torch.tensor(1.0))
+    sample = replay.transitions(
+        torch.tensor([3, 4]), torch.tensor([1, 1]), GAMMA, torch.tensor(1.0)
+    )
     assert sample.usable.tolist() == [True, False] and sample.waiting.tolist() == [False, True]
     replay.set_priority(sample, torch.tensor([7.0, 7.0]))
-    assert replay.tree.priority[[3 * 2 + 1, 4 * 2 + 1]].tolist() == pytest.approx([7.0, 1.0], abs=1e-4)
+    assert replay.tree.priority[[3 * 2 + 1, 4 * 2 + 1]].tolist() == pytest.approx(
+        [7.0, 1.0], abs=1e-4
+    )
     fill(replay, 2, first=8)
-    assert one(replay, 4)["usable"] and one(replay, 4)["following"] == 8.0 and one(replay, 4)["discount"] == 0.5**4
+    assert (
+        one(replay, 4)["usable"]
+        and one(replay, 4)["following"] == 8.0
+        and one(replay, 4)["discount"] == 0.5**4
+    )
 
 
 def test_a_decision_that_was_overwritten_gets_nothing_more():
@@ -122,7 +183,8 @@ def test_a_decision_that_was_overwritten_gets_nothing_more():
 @pytest.mark.parametrize("alpha", [None, 0.6])
 @pytest.mark.parametrize("steps", [10, 25, 47])
 def test_only_whole_transitions_are_drawn(alpha, steps):
-    """20 times fit. The last three have no three steps yet; those before the oldest are overwritten."""
+    """20 times fit. The last three have no three steps yet; those before the oldest are
+    overwritten."""
     replay = make(alpha=alpha)
     for t in range(steps):
         fill(replay, 1, first=t)
@@ -147,18 +209,23 @@ def test_admitting_many_steps_at_once_is_the_same():
         at_once.admit(11)
     for a, b in zip(one_by_one.tree.levels, at_once.tree.levels, strict=True):
         assert torch.equal(a, b)
-    assert one_by_one.tree.total == 2 * (20 - 3 - 1)  # of 20 times, three are not whole yet and one (20) is invalid
+    assert one_by_one.tree.total == 2 * (
+        20 - 3 - 1
+    )  # of 20 times, three are not whole yet and one (20) is invalid
 
 
 def test_frames_are_stored_once_and_stacked_within_the_episode():
-    """Pictures show the time. Episodes start at times 0 and 6; the ring holds 12 times and has gone round."""
+    """Pictures show the time. Episodes start at times 0 and 6; the ring holds 12 times and has gone
+    round."""
     part = Seen(Image(frames=3), 2, 2)
     replay = Replay(24, 2, 1, 0, {"camera": part}, n_step=1)
     assert replay.seen["camera"].shape == (12, 2, 2, 2)
     no = torch.zeros(2, dtype=torch.bool)
     for t in range(17):
         picture = torch.full((2, 2, 2), t + 1, dtype=torch.uint8)
-        shown = replay.observe(torch.zeros(2, 1), None, {"camera": picture}, ~no if t in (0, 6) else no)
+        shown = replay.observe(
+            torch.zeros(2, 1), None, {"camera": picture}, ~no if t in (0, 6) else no
+        )
         begin = 0 if t < 6 else 6
         expected = [t + 1 - b if t - b >= begin else 0 for b in (2, 1, 0)]
         assert shown["camera"][0, 1, :, 0, 0].tolist() == expected
@@ -176,13 +243,17 @@ def test_frames_are_stored_once_and_stacked_within_the_episode():
 @pytest.mark.parametrize("leaves", [5, 64, 65, 5000])
 def test_leaves_come_up_in_proportion_to_their_priority(leaves):
     rng = np.random.default_rng(0)
-    priority = torch.tensor(rng.exponential(size=leaves) * (rng.random(leaves) < 0.7), dtype=torch.float32)
+    priority = torch.tensor(
+        rng.exponential(size=leaves) * (rng.random(leaves) < 0.7), dtype=torch.float32
+    )
     tree = SumTree(leaves, "cpu")
     tree.set(torch.arange(leaves), priority)
     assert tree.total.item() == pytest.approx(priority.sum().item(), rel=1e-5)
     torch.manual_seed(0)
     count = 400_000
-    drawn = torch.bincount(torch.cat([tree.draw(1000) for _ in range(count // 1000)]), minlength=leaves).double()
+    drawn = torch.bincount(
+        torch.cat([tree.draw(1000) for _ in range(count // 1000)]), minlength=leaves
+    ).double()
     assert not bool(drawn[priority == 0].any())
     expected = count * priority.double() / priority.double().sum()
     assert bool(((drawn - expected).abs() <= 5 * expected.sqrt() + 3).all())
@@ -191,7 +262,9 @@ def test_leaves_come_up_in_proportion_to_their_priority(leaves):
 def test_new_priorities_change_the_sums_above_them():
     tree = SumTree(BRANCHES * BRANCHES + 1, "cpu")
     tree.set(torch.arange(100, 300), torch.ones(200))
-    tree.set(torch.tensor([150, 4096, 150]), torch.tensor([2.0, 3.0, 5.0]))  # named twice: the highest counts
+    tree.set(
+        torch.tensor([150, 4096, 150]), torch.tensor([2.0, 3.0, 5.0])
+    )  # named twice: the highest counts
     assert tree.priority[150] == 5 and tree.total == 200 - 1 + 5 + 3
     for below, above in zip(tree.levels, tree.levels[1:], strict=False):
         sums = below.view(-1, BRANCHES).sum(-1)
@@ -212,7 +285,9 @@ def test_priorities_weights_and_what_is_new():
     fill(replay, 1, first=10)
     replay.admit(1)
     newest = replay.transitions(torch.tensor([7]), torch.tensor([0]), GAMMA)
-    assert replay.tree.priority[newest.leaf].item() == pytest.approx(3.0, rel=1e-4)  # as high as the highest
+    assert replay.tree.priority[newest.leaf].item() == pytest.approx(
+        3.0, rel=1e-4
+    )  # as high as the highest
 
 
 def test_what_cannot_be_used_is_not_drawn_again():

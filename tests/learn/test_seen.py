@@ -1,4 +1,5 @@
-"""What is seen as bytes: stored once, stacked within the episode, the same while acting and while learning."""
+"""What is seen as bytes: stored once, stacked within the episode, the same while acting and while
+learning."""
 
 import contextlib
 
@@ -12,7 +13,20 @@ from ludus.learn.ppo import PPO
 from ludus.policies.encoders import Picture, TokenTable
 from ludus.policies.heads import Actions
 from ludus.policies.player import Player
-from ludus.sim import Batch, Choice, Game, Goal, Image, Param, Role, Term, Tokens, float32, phase, u8
+from ludus.sim import (
+    Batch,
+    Choice,
+    Game,
+    Goal,
+    Image,
+    Param,
+    Role,
+    Term,
+    Tokens,
+    float32,
+    phase,
+    u8,
+)
 from ludus.sim.layout import Seen
 
 NOTHING = contextlib.nullcontext
@@ -23,9 +37,24 @@ def tick(env, step, max_steps, terminated):
     terminated[env] = step[env] >= max_steps[env] - env % 3
 
 
-@phase(lanes="agents", writes=("seen_picture", "seen_things", "observation", "term_point", "goal_point"))
-def look(env, agent, step, episode, seen_picture, seen_things, observation, action_act, term_point, goal_point):
-    """The picture's first pixel says which step it is, its second which episode; one token counts steps."""
+@phase(
+    lanes="agents",
+    writes=("seen_picture", "seen_things", "observation", "term_point", "goal_point"),
+)
+def look(
+    env,
+    agent,
+    step,
+    episode,
+    seen_picture,
+    seen_things,
+    observation,
+    action_act,
+    term_point,
+    goal_point,
+):
+    """The picture's first pixel says which step it is, its second which episode; one token counts
+    steps."""
     seen_picture[env, agent, 0, 0] = step[env] + 1
     seen_picture[env, agent, 1, 1] = episode[env] % 200
     seen_things[env, agent, 0, 0] = step[env] % 4
@@ -38,13 +67,19 @@ def look(env, agent, step, episode, seen_picture, seen_things, observation, acti
 
 def make_game(**changes):
     values = dict(
-        name="pictures", summary="shows its clock", roles=[Role("agent")],
+        name="pictures",
+        summary="shows its clock",
+        roles=[Role("agent")],
         state=dict(seen_picture=u8("agents", 2, 2), seen_things=u8("agents", 5, 3)),
-        params=dict(max_steps=Param(9, 2, 100)), observation=["time"],
+        params=dict(max_steps=Param(9, 2, 100)),
+        observation=["time"],
         seen=dict(picture=Image(frames=3), things=Tokens(cells=4, features=2)),
-        action=dict(act=Choice(("no", "yes"))), rewards=dict(point=Term("goal", 1.0, most="max_steps")),
-        goal_metrics=dict(point=Goal()), step=[tick, look], reset=[look],
-    )  # fmt: skip
+        action=dict(act=Choice(("no", "yes"))),
+        rewards=dict(point=Term("goal", 1.0, most="max_steps")),
+        goal_metrics=dict(point=Goal()),
+        step=[tick, look],
+        reset=[look],
+    )
     return Game(**{**values, **changes})
 
 
@@ -53,15 +88,18 @@ GAME = make_game()
 
 def make(memory="none", envs=6, rollout=16):
     config = Config(
-        game="pictures", envs=envs, policy=PolicyConfig(hidden=(8,), memory=memory, memory_size=4),
+        game="pictures",
+        envs=envs,
+        policy=PolicyConfig(hidden=(8,), memory=memory, memory_size=4),
         learn=PPOConfig(rollout=rollout, minibatches=2),
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     return PPO(Batch(GAME, envs, jit=False), resolve(config))
 
 
 def test_stacks_show_the_last_frames_of_the_episode_and_black_before_it():
-    """Over two rollouts: the newest frame shows the step, the older ones the steps before it or nothing."""
+    """Over two rollouts: the newest frame shows the step, the older ones the steps before it or
+    nothing."""
     ppo = make()
     role = ppo.roles["agent"]
     for _ in range(2):
@@ -104,7 +142,9 @@ def test_a_player_sees_what_the_learner_sees():
     for t in range(16):
         player.act()
         seen = role.observe(t)
-        assert torch.equal(seen["picture"], stacks[-1]["picture"]) and torch.equal(seen["things"], stacks[-1]["things"])
+        assert torch.equal(seen["picture"], stacks[-1]["picture"]) and torch.equal(
+            seen["things"], stacks[-1]["things"]
+        )
         batch.step()
         role.see(t)
 
@@ -120,7 +160,9 @@ def test_large_pictures_pass_convolutions_and_small_ones_do_not():
     large, small = Picture(Seen(Image(4), 64, 64), 16), Picture(Seen(Image(), 11, 11), 16)
     assert large(torch.zeros(2, 3, 4, 64, 64, dtype=torch.uint8)).shape == (2, 3, 16)
     assert small(torch.zeros(2, 3, 1, 11, 11, dtype=torch.uint8)).shape == (2, 3, 16)
-    assert any(p.ndim == 4 for p in large.parameters()) and not any(p.ndim == 4 for p in small.parameters())
+    assert any(p.ndim == 4 for p in large.parameters()) and not any(
+        p.ndim == 4 for p in small.parameters()
+    )
 
 
 def test_what_is_seen_must_be_declared_as_bytes():

@@ -1,4 +1,5 @@
-"""Probe envs: each isolates one part of the learner, with a known answer. Two known tasks, small."""
+"""Probe envs: each isolates one part of the learner, with a known answer. Two known tasks,
+small."""
 
 import contextlib
 
@@ -17,12 +18,24 @@ def learn(env, iterations, memory="none", envs=16, gamma=0.9, seed=0, **settings
     torch.set_num_threads(1)
     config = resolve(
         Config(
-            game=f"gym:ludus.examine.probes:{env}-v0", envs=envs, seed=seed,
+            game=f"gym:ludus.examine.probes:{env}-v0",
+            envs=envs,
+            seed=seed,
             policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
-            learn=PPOConfig(**{"gamma": gamma, "rollout": 20, "epochs": 4, "minibatches": 4, "learning_rate": 3e-3, "entropy": 0.0, **settings}),
+            learn=PPOConfig(
+                **{
+                    "gamma": gamma,
+                    "rollout": 20,
+                    "epochs": 4,
+                    "minibatches": 4,
+                    "learning_rate": 3e-3,
+                    "entropy": 0.0,
+                    **settings,
+                }
+            ),
             train=TrainConfig(total_agent_steps=1),
         )
-    )  # fmt: skip
+    )
     torch.manual_seed(seed)
     ppo = PPO(make_batch(config, envs, seed), config)
     for _ in range(iterations):
@@ -34,8 +47,12 @@ def learn(env, iterations, memory="none", envs=16, gamma=0.9, seed=0, **settings
 
 def value(ppo, observation):
     policy = ppo.roles["agent"].policy
-    output = policy(torch.tensor([[[observation]]]), policy.initial_state(1), torch.ones(1, 1, dtype=torch.bool))
-    return policy.real_value(output.value).item(), output.distribution.choice_log_probs[0].exp()[0, 0].tolist()
+    output = policy(
+        torch.tensor([[[observation]]]), policy.initial_state(1), torch.ones(1, 1, dtype=torch.bool)
+    )
+    return policy.real_value(output.value).item(), output.distribution.choice_log_probs[0].exp()[
+        0, 0
+    ].tolist()
 
 
 def test_constant_reward_is_worth_one_over_one_minus_gamma():
@@ -49,12 +66,16 @@ def test_gamma_zero_is_the_next_reward():
 
 def test_the_value_sees_the_observation():
     ppo = learn("ProbeObservation", 40)
-    assert value(ppo, 1.0)[0] == pytest.approx(1.0, abs=0.1) and value(ppo, -1.0)[0] == pytest.approx(-1.0, abs=0.1)
+    assert value(ppo, 1.0)[0] == pytest.approx(1.0, abs=0.1) and value(ppo, -1.0)[
+        0
+    ] == pytest.approx(-1.0, abs=0.1)
 
 
 def test_credit_over_two_steps():
     ppo = learn("ProbeDelay", 60)
-    assert value(ppo, 1.0)[0] == pytest.approx(1.0, abs=0.05) and value(ppo, 0.0)[0] == pytest.approx(0.9, abs=0.05)
+    assert value(ppo, 1.0)[0] == pytest.approx(1.0, abs=0.05) and value(ppo, 0.0)[
+        0
+    ] == pytest.approx(0.9, abs=0.05)
 
 
 def test_the_better_action_is_taken():

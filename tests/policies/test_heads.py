@@ -13,7 +13,11 @@ def distribution(space, parameters, log_std=None, mask=None):
 
 
 def actions(raw=(), binary=(), choices=()):
-    return Actions(torch.tensor(raw), torch.tensor(binary, dtype=torch.int8), torch.tensor(choices, dtype=torch.int32))
+    return Actions(
+        torch.tensor(raw),
+        torch.tensor(binary, dtype=torch.int8),
+        torch.tensor(choices, dtype=torch.int32),
+    )
 
 
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 0.7])
@@ -30,7 +34,8 @@ def test_squashed_density_integrates_to_one_and_its_entropy_is_right(mean, log_s
 
 
 def test_log_probability_at_saturation_is_exact():
-    """At raw = 20, tanh is 1 in float32: an inverse would be infinite, an epsilon biased. The formula is linear there."""
+    """At raw = 20, tanh is 1 in float32: an inverse would be infinite, an epsilon biased. The
+    formula is linear there."""
     space = ActionSpace(1, 0, ())
     d = distribution(space, [[0.0]], torch.zeros(1))
     expected = -0.5 * (400 + math.log(2 * math.pi)) - (2 * math.log(2) - 40)
@@ -47,9 +52,13 @@ def test_hybrid_is_the_sum_of_its_parts():
     a = d.sample()
     normal = torch.distributions.Normal(parameters[:, :2], log_std.exp())
     expected = (normal.log_prob(a.raw) - torch.log(1 - torch.tanh(a.raw) ** 2 + 1e-12)).sum(-1)
-    expected += torch.distributions.Bernoulli(logits=parameters[:, 2:4]).log_prob(a.binary.float()).sum(-1)
+    expected += (
+        torch.distributions.Bernoulli(logits=parameters[:, 2:4]).log_prob(a.binary.float()).sum(-1)
+    )
     for i, (start, n) in enumerate([(4, 3), (7, 2)]):
-        expected += torch.distributions.Categorical(logits=parameters[:, start : start + n]).log_prob(a.choices[:, i])
+        expected += torch.distributions.Categorical(
+            logits=parameters[:, start : start + n]
+        ).log_prob(a.choices[:, i])
     assert torch.allclose(d.log_prob(a), expected, atol=1e-4)
     entropy = torch.distributions.Bernoulli(logits=parameters[:, 2:4]).entropy().sum(-1)
     entropy += torch.distributions.Categorical(logits=parameters[:, 4:7]).entropy()
@@ -61,17 +70,28 @@ def test_hybrid_is_the_sum_of_its_parts():
 def test_sampling_frequencies_match_probabilities():
     torch.manual_seed(0)
     space = ActionSpace(1, 1, (3,))
-    d = Distribution(space, torch.tensor([0.4, 1.0, 0.0, 1.0, 2.0]).expand(200_000, 5), torch.tensor([-1.0]), None)
+    d = Distribution(
+        space,
+        torch.tensor([0.4, 1.0, 0.0, 1.0, 2.0]).expand(200_000, 5),
+        torch.tensor([-1.0]),
+        None,
+    )
     a = d.sample()
-    assert a.binary.float().mean() == pytest.approx(torch.sigmoid(torch.tensor(1.0)).item(), abs=0.005)
+    assert a.binary.float().mean() == pytest.approx(
+        torch.sigmoid(torch.tensor(1.0)).item(), abs=0.005
+    )
     shares = torch.bincount(a.choices[:, 0].long(), minlength=3) / 200_000
     assert torch.allclose(shares, torch.softmax(torch.tensor([0.0, 1.0, 2.0]), 0), atol=0.005)
-    assert a.raw.mean() == pytest.approx(0.4, abs=0.005) and a.raw.std() == pytest.approx(math.exp(-1), abs=0.005)
+    assert a.raw.mean() == pytest.approx(0.4, abs=0.005) and a.raw.std() == pytest.approx(
+        math.exp(-1), abs=0.005
+    )
 
 
 def test_masks():
     space = ActionSpace(0, 2, (3,), (0, -1), (1,))
-    mask = torch.tensor([[False, True, False, True]]).expand(5000, 4)  # key 0 forbidden; option 1 forbidden
+    mask = torch.tensor([[False, True, False, True]]).expand(
+        5000, 4
+    )  # key 0 forbidden; option 1 forbidden
     d = Distribution(space, torch.tensor([5.0, 0.0, 0.0, 9.0, 0.0]).expand(5000, 5), None, mask)
     a = d.sample()
     assert not a.binary[:, 0].any() and a.binary[:, 1].any()

@@ -22,7 +22,10 @@ def test_the_cell_and_its_gradients_are_torchs_lstm():
         theirs.bias_hh_l0.zero_()
     x = torch.randn(9, 3, 5, dtype=torch.float64)
     state = torch.randn(3, 14, dtype=torch.float64, requires_grad=True)
-    weigh_out, weigh_state = torch.randn(9, 3, 7, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
+    weigh_out, weigh_state = (
+        torch.randn(9, 3, 7, dtype=torch.float64),
+        torch.randn(3, 14, dtype=torch.float64),
+    )
     out, after = mine(x, state, torch.zeros(9, 3, dtype=torch.bool))
     ((out * weigh_out).sum() + (after * weigh_state).sum()).backward()
     my_state_gradient = state.grad.clone()
@@ -64,7 +67,9 @@ def test_running_norm_is_the_mean_and_variance_of_the_valid_rows():
     parts = [torch.randn(n, 3) * 4 + 2 for n in (5, 1, 200)]
     valid = [torch.rand(len(p)) < 0.7 for p in parts]
     valid[0][0] = True
-    norm.update(torch.full((4, 3), float("nan")), torch.zeros(4, dtype=torch.bool))  # nothing valid: nothing changes
+    norm.update(
+        torch.full((4, 3), float("nan")), torch.zeros(4, dtype=torch.bool)
+    )  # nothing valid: nothing changes
     for p, v in zip(parts, valid, strict=True):
         norm.update(torch.where(v.unsqueeze(1), p, torch.nan), v)
     seen = torch.cat([p[v] for p, v in zip(parts, valid, strict=True)])
@@ -74,11 +79,16 @@ def test_running_norm_is_the_mean_and_variance_of_the_valid_rows():
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e6])
 def test_running_norm_far_from_zero_keeps_a_small_variance(offset):
-    """In the first update too, and beside an entry of another size. At a million a float32 has a resolution of 1/16."""
+    """In the first update too, and beside an entry of another size. At a million a float32 has a
+    resolution of 1/16."""
     torch.manual_seed(0)
     norm, seen = RunningNorm(2), []
     for _ in range(3):
-        x = torch.rand(4096, 2, dtype=torch.float64) * torch.tensor([1.0, 300.0], dtype=torch.float64) + offset
+        x = (
+            torch.rand(4096, 2, dtype=torch.float64)
+            * torch.tensor([1.0, 300.0], dtype=torch.float64)
+            + offset
+        )
         seen.append(x.float().double())
         norm.update(x.float(), torch.ones(4096, dtype=torch.bool))
         true = torch.cat(seen)
@@ -95,7 +105,9 @@ def test_moving_value_statistics_keep_real_values():
 
     before = value()
     for scale in (1.0, 1000.0):
-        policy.update_value_norm(torch.randn(50) * scale + 3 * scale, torch.ones(50, dtype=torch.bool))
+        policy.update_value_norm(
+            torch.randn(50) * scale + 3 * scale, torch.ones(50, dtype=torch.bool)
+        )
         assert torch.allclose(value(), before, rtol=1e-3, atol=1e-2)
     target = torch.tensor([5.0, -7.0])
     assert torch.allclose(policy.real_value(policy.normal_value(target)), target, atol=1e-3)
@@ -106,17 +118,29 @@ def test_moving_value_statistics_keep_real_values():
 def test_quiet_inputs_are_not_heard_at_the_start(kind, hidden):
     """Without layers and memory the observation meets the heads themselves."""
     memory = "lstm" if kind == "lstm" else "none"
-    config = PolicyConfig(hidden=hidden, memory=memory, memory_size=4, separate_value=kind != "one trunk", quiet_inputs=("ray",))
+    config = PolicyConfig(
+        hidden=hidden,
+        memory=memory,
+        memory_size=4,
+        separate_value=kind != "one trunk",
+        quiet_inputs=("ray",),
+    )
     entries = ["speed", "ray0", "ray1"]
     if kind == "values":
-        policy = QPolicy(entries, ActionSpace(0, 0, (2,)), config, RainbowConfig(stream=8, cosines=4))
+        policy = QPolicy(
+            entries, ActionSpace(0, 0, (2,)), config, RainbowConfig(stream=8, cosines=4)
+        )
     else:
         policy = Policy(entries, ActionSpace(0, 0, (2,)), config)
 
     def told(observation):
         seen = torch.tensor([observation] * 2).unsqueeze(0)
         output = policy(seen, policy.initial_state(2), torch.zeros(1, 2, dtype=torch.bool))
-        return output.value if kind == "values" else torch.cat([output.value, output.distribution.choice_log_probs[0][..., 0]])
+        return (
+            output.value
+            if kind == "values"
+            else torch.cat([output.value, output.distribution.choice_log_probs[0][..., 0]])
+        )
 
     assert torch.equal(told([0.5, 0.0, 0.0]), told([0.5, 1.0, -1.0]))
     assert not torch.isclose(told([0.5, 0.0, 0.0]), told([0.1, 0.0, 0.0]), rtol=1e-6).any()

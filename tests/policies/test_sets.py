@@ -1,4 +1,5 @@
-"""Members of a set are read by the same weights: their order does not matter, nor what is told of those that are not there."""
+"""Members of a set are read by the same weights: their order does not matter, nor what is told of
+those that are not there."""
 
 import pytest
 import torch
@@ -12,7 +13,18 @@ from ludus.policies.sets import sets_of
 from ludus.recipes import load_recipe
 from ludus.training.start import prepare
 
-ENTRIES = ["speed", "mate0_valid", "mate0_x", "mate0_y", "mate1_valid", "mate1_y", "mate1_x", "mate2_x", "mate2_y", "mate2_valid"]
+ENTRIES = [
+    "speed",
+    "mate0_valid",
+    "mate0_x",
+    "mate0_y",
+    "mate1_valid",
+    "mate1_y",
+    "mate1_x",
+    "mate2_x",
+    "mate2_y",
+    "mate2_valid",
+]
 SWAPPED = [0, 4, 6, 5, 1, 3, 2, 7, 8, 9]  # mates 0 and 1 have changed places
 
 
@@ -38,7 +50,9 @@ def test_members_are_found_by_name_whatever_their_order():
     found = sets_of(ENTRIES, ("mate",))["mate"]
     assert found.names == ("valid", "x", "y") and found.places == ((1, 2, 3), (4, 6, 5), (9, 7, 8))
     mates = sets_of(NAMES, ("mate", "contact"))
-    assert [len(m.places) for m in mates.values()] == [9, 5] and [len(m.names) for m in mates.values()] == [11, 21]
+    assert [len(m.places) for m in mates.values()] == [9, 5] and [
+        len(m.names) for m in mates.values()
+    ] == [11, 21]
 
 
 @pytest.mark.parametrize("sets", [(), ("mate",)])
@@ -52,13 +66,20 @@ def test_only_members_that_are_there_matter():
     for place, matters in ((0, True), (3, True), (6, True), (7, False), (8, False)):
         other = x.clone()
         other[:, place] += 1.0
-        assert torch.allclose(said(policy, x), said(policy, other), atol=1e-6) != matters, ENTRIES[place]
+        assert torch.allclose(said(policy, x), said(policy, other), atol=1e-6) != matters, ENTRIES[
+            place
+        ]
 
 
 def test_one_set_alone_by_hand():
-    """Weights of one: each member says tanh of the sum of what is told of it, their mean counts three times over (units)."""
+    """Weights of one: each member says tanh of the sum of what is told of it, their mean counts
+    three times over (units)."""
     torch.manual_seed(0)
-    policy = Policy(ENTRIES, ActionSpace(2, 0, ()), PolicyConfig(hidden=(3,), normalise_observation=False, sets=("mate",)))
+    policy = Policy(
+        ENTRIES,
+        ActionSpace(2, 0, ()),
+        PolicyConfig(hidden=(3,), normalise_observation=False, sets=("mate",)),
+    )
     mates = policy.actor.sets["mate"]
     with torch.no_grad():
         mates.each.weight.fill_(1.0)
@@ -71,8 +92,16 @@ def test_one_set_alone_by_hand():
 @pytest.mark.parametrize(
     ("recipe", "values", "words"),
     [
-        ("mechs_2v2", {"policy.sets": ("mates",)}, "policy.sets names 'mates'.*there is contact, map, mate"),
-        ("mechs_2v2", {"policy.sets": ("mate",), "policy.normalise_observation": True}, "policy.normalise_observation False"),
+        (
+            "mechs_2v2",
+            {"policy.sets": ("mates",)},
+            "policy.sets names 'mates'.*there is contact, map, mate",
+        ),
+        (
+            "mechs_2v2",
+            {"policy.sets": ("mate",), "policy.normalise_observation": True},
+            "policy.normalise_observation False",
+        ),
         (
             "pursuit",
             {"policy.sets": ("other",), "policy.hidden": (), "policy.normalise_observation": False},

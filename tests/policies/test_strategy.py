@@ -1,4 +1,5 @@
-"""The strategy encoder: windows and masks by hand, the same while acting and while learning, gradients everywhere."""
+"""The strategy encoder: windows and masks by hand, the same while acting and while learning,
+gradients everywhere."""
 
 import contextlib
 
@@ -49,18 +50,38 @@ def look(env, agent, step, episode, observation, action_act, term_point, goal_po
 
 
 GAME = Game(
-    name="clock", summary="shows its clock", roles=[Role("agent")], state={}, params=dict(max_steps=Param(9, 2, 100)),
-    observation=["opponent_episode", "self_one", "opponent_clock"], action=dict(act=Choice(("no", "yes"))),
-    rewards=dict(point=Term("goal", 1.0, most="max_steps")), goal_metrics=dict(point=Goal()), step=[tick, look], reset=[look],
-)  # fmt: skip
-CLOCK, EPISODE, THERE = 0, 1, 2  # entries in the order of their names, and the mark of a step that there is
+    name="clock",
+    summary="shows its clock",
+    roles=[Role("agent")],
+    state={},
+    params=dict(max_steps=Param(9, 2, 100)),
+    observation=["opponent_episode", "self_one", "opponent_clock"],
+    action=dict(act=Choice(("no", "yes"))),
+    rewards=dict(point=Term("goal", 1.0, most="max_steps")),
+    goal_metrics=dict(point=Goal()),
+    step=[tick, look],
+    reset=[look],
+)
+CLOCK, EPISODE, THERE = (
+    0,
+    1,
+    2,
+)  # entries in the order of their names, and the mark of a step that there is
 
 
 def make(memory="none", envs=6, rollout=10, **policy):
     config = Config(
-        game="clock", envs=envs, learn=PPOConfig(rollout=rollout, minibatches=2, bptt=5 if memory == "lstm" else 1),
-        policy=PolicyConfig(hidden=(8,), memory=memory, memory_size=4, strategy=StrategyConfig(size="small", **SMALL), **policy),
-    )  # fmt: skip
+        game="clock",
+        envs=envs,
+        learn=PPOConfig(rollout=rollout, minibatches=2, bptt=5 if memory == "lstm" else 1),
+        policy=PolicyConfig(
+            hidden=(8,),
+            memory=memory,
+            memory_size=4,
+            strategy=StrategyConfig(size="small", **SMALL),
+            **policy,
+        ),
+    )
     torch.manual_seed(0)
     return PPO(Batch(GAME, envs, jit=False), resolve(config))
 
@@ -71,7 +92,8 @@ def collect(ppo, times):
 
 
 def test_windows_hold_every_third_step_of_the_episode_and_nothing_before_it():
-    """History 7, stride 3: the steps 6, 3 and 0 ago. Rollouts of 10 steps are longer than it, and those of 4 shorter."""
+    """History 7, stride 3: the steps 6, 3 and 0 ago. Rollouts of 10 steps are longer than it, and
+    those of 4 shorter."""
     for rollout in (10, 4):
         ppo = make(rollout=rollout)
         for _ in range(5):
@@ -82,7 +104,9 @@ def test_windows_hold_every_third_step_of_the_episode_and_nothing_before_it():
             for k, back in enumerate((6, 3, 0)):
                 there = steps >= back
                 assert torch.equal(window[:, :, k, THERE] > 0, there)
-                assert torch.allclose(window[:, :, k, CLOCK], torch.where(there, (steps - back) / 10, 0.0))
+                assert torch.allclose(
+                    window[:, :, k, CLOCK], torch.where(there, (steps - back) / 10, 0.0)
+                )
                 assert torch.equal(window[:, :, k, EPISODE], torch.where(there, episodes, 0.0))
         assert bool((steps >= 6).any()) and bool((episodes > 1).any())
 
@@ -99,7 +123,11 @@ def test_learning_recomputes_what_acting_stored_and_reaches_every_module(memory,
     actions = Actions(data["raw"], data["binary"], data["choices"])
     assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-5)
     ppo.learn(0.0)
-    silent = [n for n, p in role.policy.named_parameters() if "seen.history" in n and not (p.grad is not None and p.grad.any())]
+    silent = [
+        n
+        for n, p in role.policy.named_parameters()
+        if "seen.history" in n and not (p.grad is not None and p.grad.any())
+    ]
     assert not silent
 
 
@@ -120,7 +148,9 @@ def test_a_player_sees_what_the_learner_sees():
 def make_encoder(entries=3, history=5):
     torch.manual_seed(1)
     encoder = StrategyEncoder(
-        History(tuple(range(entries)), history, 1), StrategyConfig(size="small", layers=2, heads=2, width=8, vector=4), 6
+        History(tuple(range(entries)), history, 1),
+        StrategyConfig(size="small", layers=2, heads=2, width=8, vector=4),
+        6,
     )
     torch.nn.init.normal_(encoder.interest.weight)
     return encoder
@@ -134,23 +164,30 @@ def test_steps_that_are_not_there_change_nothing():
     other[:, :, :2, :, :-1] = 100.0
     vector, attention = encoder.recognise(history)
     assert torch.equal(vector, encoder.recognise(other).vector)
-    assert torch.equal(attention[..., :2], torch.zeros(1, 2, 2)) and torch.allclose(attention.sum(-1), torch.ones(1, 2))
+    assert torch.equal(attention[..., :2], torch.zeros(1, 2, 2)) and torch.allclose(
+        attention.sum(-1), torch.ones(1, 2)
+    )
     other[:, :, 2:, :, :-1] += 1.0
     assert not torch.allclose(vector, encoder.recognise(other).vector)
 
 
 def test_a_short_history_is_the_end_of_a_long_one():
-    """Positions count from now backwards: three steps alone mean what they mean after two steps of an earlier episode."""
+    """Positions count from now backwards: three steps alone mean what they mean after two steps of
+    an earlier episode."""
     long, short = make_encoder(history=5), make_encoder(history=3)
     history = torch.randn(1, 2, 5, 1, 4)
     history[..., -1] = torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0])[:, None]
-    assert torch.allclose(long.recognise(history).vector, short.recognise(history[:, :, 2:]).vector, atol=1e-6)
+    assert torch.allclose(
+        long.recognise(history).vector, short.recognise(history[:, :, 2:]).vector, atol=1e-6
+    )
 
 
 def test_positions_are_sines_and_cosines_of_steps_back():
     table = sinusoids([2, 0], 4)
     at = torch.tensor(2.0)
-    assert torch.allclose(table[0], torch.stack([at.sin(), at.cos(), (at / 100).sin(), (at / 100).cos()]))
+    assert torch.allclose(
+        table[0], torch.stack([at.sin(), at.cos(), (at / 100).sin(), (at / 100).cos()])
+    )
     assert torch.equal(table[1], torch.tensor([0.0, 1.0, 0.0, 1.0]))
 
 
@@ -163,7 +200,8 @@ def test_sizes_of_small_and_full():
 
 
 def test_the_order_of_observation_entries_does_not_matter():
-    """Weights belong to names: a checkpoint of a game whose entries were reordered means the same."""
+    """Weights belong to names: a checkpoint of a game whose entries were reordered means the
+    same."""
     config = PolicyConfig(hidden=(4,), strategy=StrategyConfig(size="small", **SMALL))
     row = {"opponent_b": 2.0, "self_x": 5.0, "opponent_a": 1.0}
     for names in (list(row), list(reversed(row))):
@@ -177,15 +215,20 @@ def test_a_history_is_normalised_as_observations_are():
     policy.observation_norm.mean[:3] = torch.tensor([1.0, 2.0, 3.0])
     policy.observation_norm.var[:3] = 4.0
     window = torch.tensor([5.0, 9.0, 1.0]).expand(1, 1, 3, 1, 3)  # clock 5, episode 9
-    assert torch.allclose(policy.normalised({"history": window})["history"][0, 0, 0, 0], torch.tensor([1.0, 4.0, 1.0]))
+    assert torch.allclose(
+        policy.normalised({"history": window})["history"][0, 0, 0, 0], torch.tensor([1.0, 4.0, 1.0])
+    )
 
 
 def test_what_cannot_work_is_refused():
     def refused(match, algorithm="ppo", hidden=(8,), **strategy):
         config = Config(
-            game="pursuit", envs=4, algorithm=algorithm, policy=PolicyConfig(hidden=hidden, strategy=StrategyConfig(**strategy)),
+            game="pursuit",
+            envs=4,
+            algorithm=algorithm,
+            policy=PolicyConfig(hidden=hidden, strategy=StrategyConfig(**strategy)),
             train=TrainConfig(total_agent_steps=10_000, threads=1),
-        )  # fmt: skip
+        )
         with pytest.raises(LudusError, match=match):
             prepare(config)
 
@@ -199,7 +242,8 @@ def test_what_cannot_work_is_refused():
 
 
 def test_metrics_tell_spread_entropy_and_drift():
-    """Alike windows have no spread; uniform attention has all of its entropy; what does not learn does not drift."""
+    """Alike windows have no spread; uniform attention has all of its entropy; what does not learn
+    does not drift."""
     encoder = make_encoder()
     torch.nn.init.zeros_(encoder.interest.weight)
     history = torch.randn(1, 8, 5, 1, 4)
@@ -209,7 +253,11 @@ def test_metrics_tell_spread_entropy_and_drift():
     metrics.look({"history": history})
     metrics.look_again({"history": history})
     read = metrics.read()
-    assert read["attention_entropy"] == pytest.approx(1.0) and read["drift"] == 0 and read["vector_std"] > 0.01
+    assert (
+        read["attention_entropy"] == pytest.approx(1.0)
+        and read["drift"] == 0
+        and read["vector_std"] > 0.01
+    )
     with torch.no_grad():
         encoder.refine[-1].bias += read["vector_std"]
     metrics.look_again({"history": history})
@@ -220,15 +268,25 @@ def test_metrics_tell_spread_entropy_and_drift():
 
 def test_a_run_logs_strategy_metrics_and_resumes_exactly(tmp_path):
     config = Config(
-        game="tests.policies.test_strategy:GAME", envs=6, train=TrainConfig(total_agent_steps=100, threads=1),
+        game="tests.policies.test_strategy:GAME",
+        envs=6,
+        train=TrainConfig(total_agent_steps=100, threads=1),
         learn=PPOConfig(rollout=5, minibatches=2, bptt=5, learning_rate=1e-3),
-        policy=PolicyConfig(hidden=(8,), memory="lstm", memory_size=4, strategy=StrategyConfig(size="small", **SMALL)),
+        policy=PolicyConfig(
+            hidden=(8,),
+            memory="lstm",
+            memory_size=4,
+            strategy=StrategyConfig(size="small", **SMALL),
+        ),
         eval=EvalConfig(episodes=2, every_agent_steps=1000, against=("self",), greedy=False),
-        checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=9), log=LogConfig(tensorboard=False),
-    )  # fmt: skip
+        checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=9),
+        log=LogConfig(tensorboard=False),
+    )
     run = ludus.train(config, run=tmp_path / "run", quiet=True)
     first = run.metrics()[0]
-    assert {f"strategy/agent/{name}" for name in NAMES} <= first.keys() and first["strategy/agent/drift"] > 0
+    assert {f"strategy/agent/{name}" for name in NAMES} <= first.keys() and first[
+        "strategy/agent/drift"
+    ] > 0
     steps = checkpoint.steps(run)
     end = checkpoint.folder(run, steps[-1]) / "policy.safetensors"
     before = load_file(end)

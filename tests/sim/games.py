@@ -27,7 +27,19 @@ def end(env, step, max_steps, dies_at, ends, alive, terminated, truncated):
 
 
 @phase(lanes="agents", writes=("observation", "term_one", "term_push", "goal_pushes", "mask_pick"))
-def look(env, agent, total, step, action_push, resetting, observation, term_one, term_push, goal_pushes, mask_pick):
+def look(
+    env,
+    agent,
+    total,
+    step,
+    action_push,
+    resetting,
+    observation,
+    term_one,
+    term_push,
+    goal_pushes,
+    mask_pick,
+):
     observation[env, agent, 0] = float32(total[env, agent]) / 100.0
     observation[env, agent, 1] = float32(step[env]) / 10.0
     mask_pick[env, agent, 2] = False
@@ -55,7 +67,10 @@ COUNTER = Game(
     ),
     observation=["total", "time"],
     action=dict(push=Binary(), pick=Choice(("a", "b", "c"), masked=True)),
-    rewards=dict(one=Term("goal", 2.0, most="max_steps"), push=Term("shaping", 0.5, most="max_steps", roles="left")),
+    rewards=dict(
+        one=Term("goal", 2.0, most="max_steps"),
+        push=Term("shaping", 0.5, most="max_steps", roles="left"),
+    ),
     goal_metrics=dict(pushes=Goal("pushes")),
     step=[add, end, look],
     reset=[clear, look],

@@ -19,15 +19,21 @@ def play(batch, steps, push=1):
     for _ in range(steps):
         batch["action_push"][...] = push
         batch.step()
-        rows.append([
-            int(batch["step"][0]), batch["reward"][0].tolist(), batch["agent_terminated"][0].tolist(),
-            batch["agent_truncated"][0].tolist(), batch["valid"][0].tolist(),
-        ])  # fmt: skip
+        rows.append(
+            [
+                int(batch["step"][0]),
+                batch["reward"][0].tolist(),
+                batch["agent_terminated"][0].tolist(),
+                batch["agent_truncated"][0].tolist(),
+                batch["valid"][0].tolist(),
+            ]
+        )
     return rows
 
 
 def test_truncation_by_hand(jit):
-    """max_steps 3: two rows, the truncated one, the reset row. Left earns 2 + 0.5 a step, right 2 (push is not its term)."""
+    """max_steps 3: two rows, the truncated one, the reset row. Left earns 2 + 0.5 a step, right 2
+    (push is not its term)."""
     batch = Batch(COUNTER, 2, overrides=dict(max_steps=3), jit=jit)
     no, yes = [False, False], [True, True]
     assert play(batch, 5) == [
@@ -55,22 +61,49 @@ def test_a_terminal_end_by_hand(jit):
 
 
 def test_a_death_by_hand(jit):
-    """Right dies in step 2: that row is valid, terminal and carries its reward; then it is out, and left plays on."""
+    """Right dies in step 2: that row is valid, terminal and carries its reward; then it is out, and
+    left plays on."""
     batch = Batch(COUNTER, 1, overrides=dict(max_steps=4, dies_at=2), jit=jit)
     rows = play(batch, 5)
     assert [r[1] for r in rows] == [[2.5, 2.0], [2.5, 2.0], [2.5, 0.0], [2.5, 0.0], [0.0, 0.0]]
-    assert [r[2] for r in rows] == [[False, False], [False, True], [False, False], [False, False], [False, False]]
-    assert [r[3] for r in rows] == [[False, False], [False, False], [False, False], [True, False], [False, False]]
-    assert [r[4] for r in rows] == [[True, True], [True, True], [True, False], [True, False], [False, False]]
+    assert [r[2] for r in rows] == [
+        [False, False],
+        [False, True],
+        [False, False],
+        [False, False],
+        [False, False],
+    ]
+    assert [r[3] for r in rows] == [
+        [False, False],
+        [False, False],
+        [False, False],
+        [True, False],
+        [False, False],
+    ]
+    assert [r[4] for r in rows] == [
+        [True, True],
+        [True, True],
+        [True, False],
+        [True, False],
+        [False, False],
+    ]
 
 
 def test_statistics_by_hand(jit):
     batch = Batch(COUNTER, 2, overrides=dict(max_steps=4, dies_at=2), jit=jit)
     play(batch, 4)
     stats = batch.read_statistics()
-    assert stats["left"]["episodes"] == 2 and stats["left"]["return"] == 10.0 and stats["left"]["length"] == 4
+    assert (
+        stats["left"]["episodes"] == 2
+        and stats["left"]["return"] == 10.0
+        and stats["left"]["length"] == 4
+    )
     assert stats["right"]["return"] == 4.0 and stats["right"]["length"] == 2
-    assert stats["left"]["term/one"] == 4 and stats["left"]["term/push"] == 4 and stats["left"]["goal/pushes"] == 4
+    assert (
+        stats["left"]["term/one"] == 4
+        and stats["left"]["term/push"] == 4
+        and stats["left"]["goal/pushes"] == 4
+    )
     assert stats["left"]["truncated"] == 1.0 and stats["left"]["return_std"] == 0.0
     assert batch.read_valid_steps() == 2 * (4 + 2)
     assert batch.read_statistics()["left"] == {"episodes": 0.0} and batch.read_valid_steps() == 0
@@ -111,7 +144,9 @@ def test_received_is_read_from_the_simulator():
 
 
 def test_staggered_first_episodes_spread_out_and_do_not_count():
-    batch = Batch(PURSUIT, 200, stagger=True, overrides=dict(speed=2.0, chaser_speed=0.01, reach=0.05))
+    batch = Batch(
+        PURSUIT, 200, stagger=True, overrides=dict(speed=2.0, chaser_speed=0.01, reach=0.05)
+    )
     ends = []
     for i in range(200):
         batch.step()

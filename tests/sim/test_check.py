@@ -99,7 +99,8 @@ def test_default_arguments_of_helpers_are_refused():
 
 
 def test_a_constant_changed_in_a_running_process_is_seen(monkeypatch):
-    """Also when the function was compiled before: an interactive session must not get yesterday's rules."""
+    """Also when the function was compiled before: an interactive session must not get yesterday's
+    rules."""
     before = Batch(games.PURSUIT, 2, seed=1).numpy("position")
     monkeypatch.setattr("ludus.games.pursuit.rules.WORLD", 20.0)
     after = Batch(games.PURSUIT, 2, seed=1).numpy("position")
@@ -117,7 +118,11 @@ def test_counts_that_cannot_work():
     [
         (COUNTER, Headline("pushed"), "unknown goal metric 'pushed': did you mean 'pushes'"),
         (COUNTER, Headline("pushes", against="bot:greedy"), "unknown opponent 'bot:greedy'"),
-        (games.PURSUIT, Headline("catch_rate", against="bot:greedy"), "does not play all roles that chaser meets"),
+        (
+            games.PURSUIT,
+            Headline("catch_rate", against="bot:greedy"),
+            "does not play all roles that chaser meets",
+        ),
     ],
 )
 def test_a_headline_that_would_not_be_measured_is_refused(game, headline, words):
@@ -126,5 +131,9 @@ def test_a_headline_that_would_not_be_measured_is_refused(game, headline, words)
 
 
 def test_headlines_that_are_measured():
-    for headline in (Headline("survival", against="bot:greedy"), Headline("survival", against="bot:still"), Headline("survival")):
+    for headline in (
+        Headline("survival", against="bot:greedy"),
+        Headline("survival", against="bot:still"),
+        Headline("survival"),
+    ):
         assert variant(games.PURSUIT, headline=headline).headline == headline

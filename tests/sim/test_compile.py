@@ -1,4 +1,5 @@
-"""Compilation: announced once, cached across processes, never stale, and a game from outside the package."""
+"""Compilation: announced once, cached across processes, never stale, and a game from outside the
+package."""
 
 import os
 import shutil
@@ -21,13 +22,16 @@ print("moved", float(abs(batch["position"] - 5).sum()))
 
 def run(folder: Path, **environment: str) -> tuple[str, str]:
     env = {**os.environ, "LUDUS_CACHE": str(folder / "cache"), **environment}
-    done = subprocess.run([sys.executable, "-c", RUN], cwd=folder, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], cwd=folder, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
 
 def test_a_game_outside_the_package_is_cached_and_never_stale(tmp_path):
-    """The example copied elsewhere runs by import path. Then one constant of a helper's file is edited."""
+    """The example copied elsewhere runs by import path. Then one constant of a helper's file is
+    edited."""
     source = Path(ludus.__file__).parent / "games" / "pursuit"
     game = tmp_path / "mygame"
     shutil.copytree(source, game, ignore=shutil.ignore_patterns("__pycache__"))
@@ -42,9 +46,13 @@ def test_a_game_outside_the_package_is_cached_and_never_stale(tmp_path):
     rules = game / "rules.py"
     constants = game / "constants.py"
     constants.write_text("WORLD = 10.0\n")
-    rules.write_text(rules.read_text().replace("WORLD = 10.0", "from mygame.constants import WORLD"))
+    rules.write_text(
+        rules.read_text().replace("WORLD = 10.0", "from mygame.constants import WORLD")
+    )
     moved, quiet = run(tmp_path)
-    assert moved == first and "compil" not in quiet  # where a constant comes from does not matter, its value does
+    assert (
+        moved == first and "compil" not in quiet
+    )  # where a constant comes from does not matter, its value does
 
     constants.write_text("WORLD = 20.0\n")
     changed, announced = run(tmp_path)
@@ -57,7 +65,10 @@ def test_an_unwritable_cache_is_said_and_survived(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     env = {**os.environ, "LUDUS_CACHE": str(blocked)}
-    code = "from ludus.games import load_game; from ludus.sim import Batch; Batch(load_game('pursuit')[0], 2); print('ok')"
+    code = (
+        "from ludus.games import load_game; from ludus.sim import Batch; "
+        "Batch(load_game('pursuit')[0], 2); print('ok')"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout == "ok\n" and "set LUDUS_CACHE" in done.stderr
 
@@ -73,5 +84,9 @@ def test_importing_is_light():
 
 def test_numba_is_imported_in_one_file():
     package = Path(ludus.__file__).parent
-    importers = [p.name for p in package.rglob("*.py") if any(w in p.read_text() for w in ("import numba", "from numba"))]
+    importers = [
+        p.name
+        for p in package.rglob("*.py")
+        if any(w in p.read_text() for w in ("import numba", "from numba"))
+    ]
     assert importers == ["compile.py"]

@@ -1,4 +1,5 @@
-"""The conformance checks themselves: each finds the fault it is for, planted past the definition-time checks."""
+"""The conformance checks themselves: each finds the fault it is for, planted past the
+definition-time checks."""
 
 from dataclasses import replace
 
@@ -33,9 +34,13 @@ def outside(env, agent, agents, total):
 def test_an_index_outside_its_array(monkeypatch):
     game = planted(monkeypatch, COUNTER, step=[outside, *COUNTER.step])
     with pytest.raises(
-        RuleError, match=r"counter: outside reads total\[0, 3\] \(.*catches.py:\d+\): index 3 is out of range, .* 2 entries"
+        RuleError,
+        match=r"counter: outside reads total\[0, 3\] \(.*catches.py:\d+\): index 3 is out of "
+        r"range, .* 2 entries",
     ):
-        conformance.check_lane_order(game, "cpu")  # compiled, with the place found by running the step again
+        conformance.check_lane_order(
+            game, "cpu"
+        )  # compiled, with the place found by running the step again
 
 
 @phase(lanes="agents", writes=("alive",))

@@ -1,4 +1,5 @@
-"""Compiled functions are loaded only as they were written: whatever is wrong with a file, it is said and they are compiled again."""
+"""Compiled functions are loaded only as they were written: whatever is wrong with a file, it is
+said and they are compiled again."""
 
 import errno
 import os
@@ -118,7 +119,10 @@ def test_a_read_only_cache_is_used(start, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", refuse)
     assert start()[0] == ""
     monkeypatch.setenv("LUDUS_CACHE", "/another")  # without compiled rules
-    assert "are not kept: cannot write /another/kernels (Read-only file system): set LUDUS_CACHE" in start()[0]
+    assert (
+        "are not kept: cannot write /another/kernels (Read-only file system): set LUDUS_CACHE"
+        in start()[0]
+    )
 
 
 def test_a_disk_that_fills_while_writing(start, tmp_path):
@@ -185,14 +189,25 @@ def test_a_driver_is_executed_from_memory(start, tmp_path):
 
 
 def test_no_home_folder_is_said():
-    code = "import pathlib, ludus.sim.driver_cache as c\ntry: c.cache_root()\nexcept c.LudusError as e: print(e)"
-    patch = "import os, pwd; os.environ.pop('HOME'); pwd.getpwuid = lambda n: (_ for _ in ()).throw(KeyError(n))\n"
+    code = (
+        "import pathlib, ludus.sim.driver_cache as c\ntry: c.cache_root()\nexcept c.LudusError "
+        "as e: print(e)"
+    )
+    patch = (
+        "import os, pwd; os.environ.pop('HOME'); pwd.getpwuid = lambda n: (_ for _ in "
+        "()).throw(KeyError(n))\n"
+    )
     env = {k: v for k, v in os.environ.items() if k not in ("LUDUS_CACHE", "XDG_CACHE_HOME")}
-    done = subprocess.run([sys.executable, "-c", patch + code], env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", patch + code], env=env, capture_output=True, text=True
+    )
     assert "set LUDUS_CACHE to a folder" in done.stdout, done.stderr
 
 
-@pytest.mark.skipif(not cuda_compiler(), reason="the CUDA compiler (pip install 'ludus[cuda-compiler]') is not installed")
+@pytest.mark.skipif(
+    not cuda_compiler(),
+    reason="the CUDA compiler (pip install 'ludus[cuda-compiler]') is not installed",
+)
 def test_kernels_for_a_gpu_come_back_as_they_were(monkeypatch, tmp_path, capsys):
     """As on a machine with a GPU, which is needed only to run them."""
     monkeypatch.setenv("LUDUS_CACHE", str(tmp_path))
@@ -200,7 +215,9 @@ def test_kernels_for_a_gpu_come_back_as_they_were(monkeypatch, tmp_path, capsys)
     from numba.cuda import codegen, dispatcher
 
     chip = (9, 0)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: types.SimpleNamespace(compute_capability=chip))
+    monkeypatch.setattr(
+        dispatcher, "get_current_device", lambda: types.SimpleNamespace(compute_capability=chip)
+    )
     monkeypatch.setattr(dispatcher._Kernel, "bind", lambda self: None)
     monkeypatch.setattr(codegen.JITCUDACodegen, "magic_tuple", lambda self: chip)
     monkeypatch.setattr(codegen.CUDACodeLibrary, "_ensure_cc", lambda self, cc: chip)

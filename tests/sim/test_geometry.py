@@ -14,7 +14,12 @@ f = np.float32
 def noise():
     with np.errstate(over="ignore"):
         key = random.key(5, 0, 0, 0)
-        return np.array([[geometry.simplex2(key, f(i * 0.1), f(j * 0.17)) for i in range(60)] for j in range(60)])
+        return np.array(
+            [
+                [geometry.simplex2(key, f(i * 0.1), f(j * 0.17)) for i in range(60)]
+                for j in range(60)
+            ]
+        )
 
 
 def test_simplex_noise_fills_its_range_and_is_smooth(noise):
@@ -46,7 +51,8 @@ def test_clamp_never_lets_a_nan_through():
 
 @pytest.fixture
 def columns():
-    """A floor one block thick, a pillar at (5, 2) up to layer 3, floating blocks at (2, 6) and (6, 4)."""
+    """A floor one block thick, a pillar at (5, 2) up to layer 3, floating blocks at (2, 6) and (6,
+    4)."""
     blocks = np.full((1, 8, 8), 1, np.int32)
     blocks[0, 5, 2] = 0b1111
     blocks[0, 2, 6] |= 1 << 4
@@ -62,9 +68,21 @@ def columns():
         ((2.5, 2.5, 2.5), (0, -1, 0), (1.5, 2, 0, 2)),  # straight down to the floor
         ((2.5, 2.5, 6.5), (0, 1, 0), (1.5, 2, 4, 6)),  # straight up to the floating block
         ((2.5, 5.5, 6.5), (0, -1, 0), (0.5, 2, 4, 6)),  # down on it
-        ((2.5, 1.5, 2.5), (0.6, -0.8, 0), (0.625, 2, 0, 2)),  # slanting down inside the first column
-        ((4.5, 7.0, 4.5), (0.6, -0.8, 0), (3.75, 6, 3, 4)),  # down on a block two columns on: 3 below, 3 / 0.8 away
-        ((1.5, 3.5, 6.5), (0.6, 0.8, 0), (0.5 / 0.6, 2, 4, 6)),  # enters the next column in the block's layer: its side
+        (
+            (2.5, 1.5, 2.5),
+            (0.6, -0.8, 0),
+            (0.625, 2, 0, 2),
+        ),  # slanting down inside the first column
+        (
+            (4.5, 7.0, 4.5),
+            (0.6, -0.8, 0),
+            (3.75, 6, 3, 4),
+        ),  # down on a block two columns on: 3 below, 3 / 0.8 away
+        (
+            (1.5, 3.5, 6.5),
+            (0.6, 0.8, 0),
+            (0.5 / 0.6, 2, 4, 6),
+        ),  # enters the next column in the block's layer: its side
     ],
 )
 def test_rays_by_hand(columns, origin, direction, expected):

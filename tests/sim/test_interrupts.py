@@ -1,4 +1,5 @@
-"""Ctrl-C while rules are compiled: LLVM calls back into Python, and what such a callback raises is dropped."""
+"""Ctrl-C while rules are compiled: LLVM calls back into Python, and what such a callback raises is
+dropped."""
 
 import ctypes
 import signal
@@ -26,7 +27,10 @@ def test_compiling_is_interrupted_though_a_callback_drops_it(monkeypatch, capsys
     monkeypatch.setattr(compile, "_kept", dropped)
     with pytest.raises(KeyboardInterrupt):
         Batch(COUNTER, 2)
-    assert "gnored" not in capsys.readouterr().err and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert (
+        "gnored" not in capsys.readouterr().err
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
 
 
 def test_what_fails_because_of_it_is_no_error_of_its_own():

@@ -46,7 +46,11 @@ def draw(seed, env, episode, step, stream, lane):
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_bits_match_big_integers(case, compiled):
-    linker = Linker(njit, njit, compiled=True) if compiled else Linker(lambda f: f, lambda f: f, compiled=False)
+    linker = (
+        Linker(njit, njit, compiled=True)
+        if compiled
+        else Linker(lambda f: f, lambda f: f, compiled=False)
+    )
     with np.errstate(over="ignore"):
         assert int(linker.link(draw)(*case)) == reference(*case)
 
@@ -60,7 +64,9 @@ def test_uniform_and_normal_have_the_right_moments():
     assert u.min() >= 0 and u.max() < 1
     assert abs(u.mean() - 0.5) < 0.01 and abs(u.std() - 12**-0.5) < 0.01
     assert abs(n.mean()) < 0.03 and abs(n.std() - 1) < 0.03
-    assert np.array_equal(np.unique(k), np.arange(7)) and np.abs(np.bincount(k) / 2000 - 1).max() < 0.1
+    assert (
+        np.array_equal(np.unique(k), np.arange(7)) and np.abs(np.bincount(k) / 2000 - 1).max() < 0.1
+    )
 
 
 def test_neighbouring_keys_streams_and_lanes_are_uncorrelated():
@@ -76,7 +82,7 @@ def test_neighbouring_keys_streams_and_lanes_are_uncorrelated():
             column(lambda i: random.uniform(random.key(1, 0, 0, i), 1, 0)),
             column(lambda i: random.uniform(random.key(0, 0, 0, i), 2, 0)),
             column(lambda i: random.uniform(random.key(0, 0, 0, i), 1, 1)),
-        ]  # fmt: skip
+        ]
     for other in others:
         assert abs(np.corrcoef(base, other)[0, 1]) < 0.06
 

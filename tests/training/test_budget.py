@@ -1,4 +1,5 @@
-"""Schedules follow the share of the budget, and never go backwards when the budget changes on the way."""
+"""Schedules follow the share of the budget, and never go backwards when the budget changes on the
+way."""
 
 import pytest
 
@@ -8,8 +9,15 @@ from ludus.training.budget import Anchor, schedule_share, spent
 
 
 def test_shares_by_hand():
-    steps, both = TrainConfig(total_agent_steps=100), TrainConfig(total_agent_steps=100, total_seconds=10)
-    assert spent(steps, 25, 99.0) == 0.25 and spent(both, 25, 5.0) == 0.5 and spent(both, 25, 20.0) == 1.0
+    steps, both = (
+        TrainConfig(total_agent_steps=100),
+        TrainConfig(total_agent_steps=100, total_seconds=10),
+    )
+    assert (
+        spent(steps, 25, 99.0) == 0.25
+        and spent(both, 25, 5.0) == 0.5
+        and spent(both, 25, 20.0) == 1.0
+    )
     assert schedule_share(steps, 25, 0.0, Anchor()) == 0.25
     # stopped at half of 100, then 250 in all: the other half is spread over the 200 that are left
     more = TrainConfig(total_agent_steps=250)
@@ -20,11 +28,15 @@ def test_shares_by_hand():
 
 def config(steps, rate):
     return Config(
-        game="pursuit", envs=16, game_values={"max_steps": 20.0}, policy=PolicyConfig(hidden=(8,)),
+        game="pursuit",
+        envs=16,
+        game_values={"max_steps": 20.0},
+        policy=PolicyConfig(hidden=(8,)),
         learn=PPOConfig(rollout=16, minibatches=2, epochs=1, learning_rate=rate),
-        train=TrainConfig(total_agent_steps=steps, threads=1), eval=EvalConfig(episodes=2, every_agent_steps=10**9, greedy=False),
+        train=TrainConfig(total_agent_steps=steps, threads=1),
+        eval=EvalConfig(episodes=2, every_agent_steps=10**9, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0, diagnostics_every=0),
-    )  # fmt: skip
+    )
 
 
 def rates(run):
@@ -47,4 +59,7 @@ def test_a_finished_run_whose_learning_rate_ended_at_zero_says_so(tmp_path, caps
     ludus.resume(run.path, quiet=True, total_agent_steps=3_000)
     assert set(rates(run)[before:]) == {0.0}
     told = capsys.readouterr().err
-    assert "learn.learning_rate=1e-3 -> 0" in told and f"ludus fork {run.path} --learn.learning-rate" in told
+    assert (
+        "learn.learning_rate=1e-3 -> 0" in told
+        and f"ludus fork {run.path} --learn.learning-rate" in told
+    )

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 import ludus
-from ludus.config import Config, PolicyConfig, apply_preset, check, check_types, flatten, origins, resolve, set_value, unflatten
+from ludus.config import (
+    Config,
+    PolicyConfig,
+    apply_preset,
+    check,
+    check_types,
+    flatten,
+    origins,
+    resolve,
+    set_value,
+    unflatten,
+)
 from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
@@ -75,7 +86,8 @@ def test_what_cannot_work_is_refused_with_both_numbers(values, words):
         (
             "checkpoint.best_metric",
             "survival",
-            "survival will not be evaluated: .*eval/AGAINST/METRIC with AGAINST one of self, .*survival",
+            "survival will not be evaluated: .*eval/AGAINST/METRIC with AGAINST one of self, "
+            ".*survival",
         ),
         ("checkpoint.best_metric", "eval/bot:flee/survival", "will not be evaluated"),
     ],
@@ -108,7 +120,11 @@ def test_unknown_keys_suggest_the_nearest():
             "setting of ppo, and this run learns by rainbow: use rainbow.learning_rate",
         ),
         ("racing_lidar", {"learn.roles.driver.gamma": 0.9}, "use rainbow.gamma"),
-        ("racing_lidar", {"entropy": 0.1}, "learn.entropy is a setting of ppo, and this run learns by rainbow: leave it out"),
+        (
+            "racing_lidar",
+            {"entropy": 0.1},
+            "learn.entropy is a setting of ppo, and this run learns by rainbow: leave it out",
+        ),
         ("racing_lidar", {"preset": "stable"}, "preset 'stable' is made for ppo"),
         ("pursuit", {"rainbow.n_step": 3}, "leave it out, or choose algorithm rainbow"),
         ("pursuit", {"learn.gamma": 0.9, "algorithm": "rainbow"}, "use rainbow.gamma"),
@@ -122,21 +138,28 @@ def test_settings_of_another_algorithm_are_refused(recipe, changes, words, tmp_p
         ludus.train(recipe, run=tmp_path / "run", **changes)
     if "entropy" not in changes:
         words = "made for ppo" if "preset" in changes else "is a setting of"
-        typed = [word for name, value in changes.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        typed = [
+            word
+            for name, value in changes.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
         with pytest.raises(LudusError, match=words):
             parse_config(load_recipe(recipe), typed, "train", "", "")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_algorithm_says_what_a_name_means(monkeypatch):
-    """Whatever the order: a learning rate is that of the algorithm that is asked for, and its own section is accepted."""
+    """Whatever the order: a learning rate is that of the algorithm that is asked for, and its own
+    section is accepted."""
     from ludus import api
     from ludus.commands.options import parse_config
 
     monkeypatch.setattr(api, "start", lambda config, *_, **__: config)
     config = ludus.train("racing_lidar", learning_rate=0.5, algorithm="ppo")
     assert config.learn.learning_rate == 0.5 and config.rainbow.learning_rate != 0.5
-    config, where, _ = parse_config(load_recipe("racing_lidar"), ["--learn.gamma", "0.5", "--algorithm=ppo"], "train", "", "")
+    config, where, _ = parse_config(
+        load_recipe("racing_lidar"), ["--learn.gamma", "0.5", "--algorithm=ppo"], "train", "", ""
+    )
     assert config.learn.gamma == 0.5 and where["algorithm"] == "command line"
 
 
@@ -187,12 +210,24 @@ def test_a_cosine_starts_and_ends_gently():
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("total_agent_steps", "many", "train.total_agent_steps='many' is of type str: use a whole number or None"),
+        (
+            "total_agent_steps",
+            "many",
+            "train.total_agent_steps='many' is of type str: use a whole number or None",
+        ),
         ("seed", 1.5, "seed=1.5 is of type float: use a whole number"),
         ("envs", True, "envs=True is of type bool: use a whole number"),
         ("learn.gamma", [1], "use a number, or a schedule such as '1e-3 -> 0'"),
-        ("learn.roles.chaser.epochs", "two", "learn.roles.chaser.epochs='two' is of type str: use a whole number"),
-        ("policy.hidden", 64, "policy.hidden=64 is of type int: use a list of which each is a whole number"),
+        (
+            "learn.roles.chaser.epochs",
+            "two",
+            "learn.roles.chaser.epochs='two' is of type str: use a whole number",
+        ),
+        (
+            "policy.hidden",
+            64,
+            "policy.hidden=64 is of type int: use a list of which each is a whole number",
+        ),
         ("eval.greedy", "no", "eval.greedy='no' is of type str: use True or False"),
         ("policy", 3, "policy=3 is of type int: use a PolicyConfig"),
         ("game.speed", None, "game.speed=None is of type NoneType: use a number, or a schedule"),
@@ -207,7 +242,13 @@ def test_a_value_of_the_wrong_type_is_refused_by_its_name(name, value, words, tm
 
 def test_numbers_that_mean_the_same_are_taken():
     config = load_recipe("pursuit")
-    config.train.total_agent_steps, config.policy.hidden, config.learn.gamma = 5e6, [np.int64(8)], np.float32(0.5)
+    config.train.total_agent_steps, config.policy.hidden, config.learn.gamma = (
+        5e6,
+        [np.int64(8)],
+        np.float32(0.5),
+    )
     check_types(config)
-    assert config.train.total_agent_steps == 5_000_000 and isinstance(config.train.total_agent_steps, int)
+    assert config.train.total_agent_steps == 5_000_000 and isinstance(
+        config.train.total_agent_steps, int
+    )
     assert config.policy.hidden == (8,) and config.learn.gamma == 0.5

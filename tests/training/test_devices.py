@@ -15,7 +15,8 @@ SECONDS = {1: 2.0, 4: 1.0}
 
 @pytest.fixture
 def measured(monkeypatch, tmp_path):
-    """Four idle cores on which four threads are twice as fast; the thread counts that were timed."""
+    """Four idle cores on which four threads are twice as fast; the thread counts that were
+    timed."""
     timed = []
     monkeypatch.setattr(devices, "cores", lambda: 4)
     monkeypatch.setattr(devices, "_memory_path", lambda: tmp_path / "cache" / "threads.json")
@@ -31,11 +32,16 @@ def test_the_choice_is_measured_once(measured):
     assert len(measured) == 4
 
 
-@pytest.mark.parametrize("damage", [b"\xff\xfe", b"[]", b"{", b"null", b'{"KEY": "many"}', b'{"KEY": [4]}', b'{"KEY": 3}'])
+@pytest.mark.parametrize(
+    "damage",
+    [b"\xff\xfe", b"[]", b"{", b"null", b'{"KEY": "many"}', b'{"KEY": [4]}', b'{"KEY": 3}'],
+)
 def test_what_is_damaged_is_measured_again(measured, tmp_path, damage):
     config = Config(game="pursuit")
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "threads.json").write_bytes(damage.replace(b"KEY", devices._key(config).encode()))
+    (tmp_path / "cache" / "threads.json").write_bytes(
+        damage.replace(b"KEY", devices._key(config).encode())
+    )
     assert [devices.choose_threads(config) for _ in range(2)] == [4, 4]
     assert sorted(measured) == [1, 4]
 
@@ -58,7 +64,9 @@ def test_one_thread_where_there_is_no_choice(measured, monkeypatch):
     assert not measured
 
 
-@pytest.mark.parametrize(("seconds", "found", "tried"), [([5.0], 5.0, 1), ([1.9, 0.5, 0.3, 0.4], 0.3, 4)])
+@pytest.mark.parametrize(
+    ("seconds", "found", "tried"), [([5.0], 5.0, 1), ([1.9, 0.5, 0.3, 0.4], 0.3, 4)]
+)
 def test_an_iteration_that_takes_long_is_timed_once(seconds, found, tried):
     left = list(seconds)
     assert devices._shortest(lambda: left.pop(0)) == found and len(seconds) - len(left) == tried
@@ -68,7 +76,10 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
     """Rollouts of 64 in 8 minibatches: of 16 steps there are 2; 6 envs would not divide into 4."""
     made = []
     monkeypatch.setattr(devices, "_shortest", lambda iteration: 0.0)
-    monkeypatch.setattr("ludus.learn.algorithm.make_algorithm", lambda batch, config: made.append(config.learn.minibatches))
+    monkeypatch.setattr(
+        "ludus.learn.algorithm.make_algorithm",
+        lambda batch, config: made.append(config.learn.minibatches),
+    )
     for envs, minibatches in ((8, 8), (6, 16)):
         learn = PPOConfig(rollout=64, bptt=16, minibatches=minibatches)
         devices._time(Config(game="pursuit", envs=envs, learn=learn), 1)
@@ -82,7 +93,9 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
 def test_threads_that_wait_give_up_their_cores_unless_told_otherwise(given, found):
     clean = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     code = "import ludus, os; print(os.environ.get('GOMP_SPINCOUNT'))"
-    done = subprocess.run([sys.executable, "-c", code], env=clean | given, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=clean | given, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == found
 
 

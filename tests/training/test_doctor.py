@@ -1,4 +1,5 @@
-"""The doctor at the trainer's side: a run that cannot learn stops or goes back, and every place tells the same finding."""
+"""The doctor at the trainer's side: a run that cannot learn stops or goes back, and every place
+tells the same finding."""
 
 import json
 from pathlib import Path
@@ -15,10 +16,20 @@ from ludus.training.watching import RunDoctor
 
 PROBE = "gym:ludus.examine.probes:ProbeMatch-v0"
 SMALL = {
-    "envs": 8, "train.threads": 1, "train.total_agent_steps": 4000, "learn.rollout": 8, "learn.minibatches": 1, "learn.epochs": 4, "learn.learning_rate": 0.01,
-    "policy.hidden": (16,), "eval.episodes": 2, "eval.every_agent_steps": 10_000, "checkpoint.every_agent_steps": 1000,
-    "log.tensorboard": False, "log.diagnostics_every": 0,
-}  # fmt: skip
+    "envs": 8,
+    "train.threads": 1,
+    "train.total_agent_steps": 4000,
+    "learn.rollout": 8,
+    "learn.minibatches": 1,
+    "learn.epochs": 4,
+    "learn.learning_rate": 0.01,
+    "policy.hidden": (16,),
+    "eval.episodes": 2,
+    "eval.every_agent_steps": 10_000,
+    "checkpoint.every_agent_steps": 1000,
+    "log.tensorboard": False,
+    "log.diagnostics_every": 0,
+}
 SICK = {"learn.entropy": 10.0, "doctor.on_critical": "rollback"}
 
 
@@ -48,7 +59,10 @@ def test_the_rollback_is_a_fork_with_the_suggested_change(runs):
     assert last.path.name == "sick-rollback-1"
     data = last.read_json("config.json")
     assert data["values"]["learn.entropy"] == 0.01 and data["origins"]["learn.entropy"] == "doctor"
-    assert data["forked_from"] == f"{sick.path}@0" and data["values"]["train.total_agent_steps"] == 4000
+    assert (
+        data["forked_from"] == f"{sick.path}@0"
+        and data["values"]["train.total_agent_steps"] == 4000
+    )
     assert not [f for f in findings_of(last) if f["check"] == "entropy_stuck" and f["gone"] is None]
 
 
@@ -62,16 +76,28 @@ def test_the_command_ends_with_the_verdict(runs, capsys):
 
     assert report(runs[0], as_json=False, full=False) == 1
     said = capsys.readouterr().out
-    assert said.startswith("stopped: ") and "by the doctor" in said and "doctor: critical" in said and "(entropy_stuck)" in said
+    assert (
+        said.startswith("stopped: ")
+        and "by the doctor" in said
+        and "doctor: critical" in said
+        and "(entropy_stuck)" in said
+    )
     assert summary(runs[0])["verdict"] == "critical"
 
 
 def test_a_run_too_short_to_judge_is_not_called_healthy(tmp_path):
     from ludus.commands.summary import report, summary, text
 
-    run = ludus.train(PROBE, run=tmp_path / "short", quiet=True, **{**SMALL, "train.total_agent_steps": 200})
-    assert summary(run)["verdict"] == "too_little_data" and report(run, as_json=True, full=False) == 0
-    told = f"doctor: too little data: {len(run.metrics())} row(s) say something about learning, and most checks wait for 12"
+    run = ludus.train(
+        PROBE, run=tmp_path / "short", quiet=True, **{**SMALL, "train.total_agent_steps": 200}
+    )
+    assert (
+        summary(run)["verdict"] == "too_little_data" and report(run, as_json=True, full=False) == 0
+    )
+    told = (
+        f"doctor: too little data: {len(run.metrics())} row(s) say something about learning, "
+        "and most checks wait for 12"
+    )
     assert told in text(run, summary(run), full=False)
     assert "Verdict: too little data." in (run.path / "report.html").read_text()
 
@@ -92,9 +118,15 @@ def test_a_resumed_run_has_the_findings_of_its_checkpoint_and_is_not_stopped_for
 
 def finding(first_step: int = 0, check: str = "return_falls", **overrides: str) -> Finding:
     return Finding(
-        check=check, severity="critical", cause="", evidence="", fix="", confidence=1, first_step=first_step,
+        check=check,
+        severity="critical",
+        cause="",
+        evidence="",
+        fix="",
+        confidence=1,
+        first_step=first_step,
         overrides={name.replace("__", "."): value for name, value in overrides.items()},
-    )  # fmt: skip
+    )
 
 
 def run_with_checkpoints(path, *steps: int) -> Run:
@@ -102,7 +134,11 @@ def run_with_checkpoints(path, *steps: int) -> Run:
     for step in steps:
         folder = path / "checkpoints" / f"{step:012d}"
         folder.mkdir(parents=True)
-        manifest = {"format": checkpoint.FORMAT, "step": step, "progress": {"seconds": 5.0, "schedule_share": 0.25}}
+        manifest = {
+            "format": checkpoint.FORMAT,
+            "step": step,
+            "progress": {"seconds": 5.0, "schedule_share": 0.25},
+        }
         (folder / "manifest.json").write_text(json.dumps(checkpoint.sealed(manifest)))
     (path / "config.json").write_text("{}")
     return Run(path)
@@ -110,30 +146,54 @@ def run_with_checkpoints(path, *steps: int) -> Run:
 
 def test_the_last_healthy_checkpoint_is_the_one_before_the_finding(tmp_path):
     run = run_with_checkpoints(tmp_path / "run", 0, 100, 200, 300)
-    chosen = {at: rollback.plan(run, finding(at, learn__gamma="0.9"), Config(game="pursuit")) for at in (0, 50, 200, 201)}
-    assert {at: plan.step for at, plan in chosen.items() if plan} == {0: 0, 50: 0, 200: 100, 201: 200}
+    chosen = {
+        at: rollback.plan(run, finding(at, learn__gamma="0.9"), Config(game="pursuit"))
+        for at in (0, 50, 200, 201)
+    }
+    assert {at: plan.step for at, plan in chosen.items() if plan} == {
+        0: 0,
+        50: 0,
+        200: 100,
+        201: 200,
+    }
 
 
 def test_a_rollback_has_what_is_left_of_the_budget_and_of_the_schedules(tmp_path):
     config = Config(game="pursuit", train=TrainConfig(total_agent_steps=1000, total_seconds=60.0))
-    chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 100), finding(learn__gamma="0.9"), config)
+    chosen = rollback.plan(
+        run_with_checkpoints(tmp_path / "run", 100), finding(learn__gamma="0.9"), config
+    )
     assert chosen is not None
     rollback.apply(config, chosen)
-    assert (config.train.total_agent_steps, config.train.total_seconds, chosen.schedule_share) == (900, 55.0, 0.25)
+    assert (config.train.total_agent_steps, config.train.total_seconds, chosen.schedule_share) == (
+        900,
+        55.0,
+        0.25,
+    )
 
 
 @pytest.mark.parametrize(
     ("rate", "less"),
-    [(1e-3, "0.0001"), ("3e-4 -> 0", "0:3e-05, 1:0"), ("1e-2 -> 1e-3 @ 0.5", "0:0.001, 0.5:0.0001"),
-     ("cosine 1e-3 -> 1e-5", "cosine 0.0001 -> 1e-06"), ("0:1, 0.3:0.2, 1:0", "0:0.1, 0.3:0.02, 1:0")],
-)  # fmt: skip
+    [
+        (1e-3, "0.0001"),
+        ("3e-4 -> 0", "0:3e-05, 1:0"),
+        ("1e-2 -> 1e-3 @ 0.5", "0:0.001, 0.5:0.0001"),
+        ("cosine 1e-3 -> 1e-5", "cosine 0.0001 -> 1e-06"),
+        ("0:1, 0.3:0.2, 1:0", "0:0.1, 0.3:0.02, 1:0"),
+    ],
+)
 def test_a_tenth_of_a_schedule(tmp_path, rate, less):
     config = Config(game="pursuit")
     config.learn.learning_rate = rate
     config.learn.roles = {"runner": {"learning_rate": 0.5, "entropy": 0.1}}
-    chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 0), finding(learn__learning_rate="*0.1"), config)
+    chosen = rollback.plan(
+        run_with_checkpoints(tmp_path / "run", 0), finding(learn__learning_rate="*0.1"), config
+    )
     assert chosen is not None
-    assert chosen.changes == {"learn.learning_rate": less, "learn.roles.runner.learning_rate": "0.05"}
+    assert chosen.changes == {
+        "learn.learning_rate": less,
+        "learn.roles.runner.learning_rate": "0.05",
+    }
 
 
 def test_rainbow_has_a_learning_rate_of_its_own(tmp_path):
@@ -161,7 +221,9 @@ def doctor_of(path: Path, on_critical: str) -> RunDoctor:
     return RunDoctor(run_with_checkpoints(path), config, Layout())
 
 
-def test_a_doctor_that_fails_is_told_of_once_a_look_and_training_goes_on(tmp_path, monkeypatch, capsys):
+def test_a_doctor_that_fails_is_told_of_once_a_look_and_training_goes_on(
+    tmp_path, monkeypatch, capsys
+):
     def fails(log):
         raise ValueError("an empty column")
 
@@ -172,14 +234,18 @@ def test_a_doctor_that_fails_is_told_of_once_a_look_and_training_goes_on(tmp_pat
     assert not any(doctor.after_iteration(line, 0.5) for line in lines)
     told = capsys.readouterr().err.splitlines()
     assert 1 <= len(told) < 50
-    assert all("the doctor failed" in line and "training goes on: an empty column" in line for line in told)
+    assert all(
+        "the doctor failed" in line and "training goes on: an empty column" in line for line in told
+    )
 
 
 def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
     for mode, stops in (("rollback", False), ("stop", True), ("warn", False)):
         doctor = doctor_of(tmp_path / mode, mode)
         monkeypatch.setattr(doctor.watcher, "due", lambda: True)
-        monkeypatch.setattr(doctor.watcher, "look", lambda step, share: [finding(check="slowing_down")])
+        monkeypatch.setattr(
+            doctor.watcher, "look", lambda step, share: [finding(check="slowing_down")]
+        )
         assert doctor.after_iteration({"progress/agent_steps": 1}, 0.5) is stops
 
 
@@ -190,11 +256,15 @@ def test_a_run_that_meets_a_nan_goes_on_with_a_tenth_of_the_learning_rate(tmp_pa
 
     def spoiled(self, share):
         calls.append(share)
-        return learn(self, share) | ({"ppo/agent/policy_loss": float("nan")} if len(calls) == 3 else {})
+        return learn(self, share) | (
+            {"ppo/agent/policy_loss": float("nan")} if len(calls) == 3 else {}
+        )
 
     monkeypatch.setattr(PPO, "learn", spoiled)
     small = {**SMALL, "train.total_agent_steps": 400, "doctor.on_critical": "rollback"}
     last = ludus.train(PROBE, run=tmp_path / "spoiled", quiet=True, **small)
-    assert last.path.name == "spoiled-rollback-1" and last.metrics()[-1]["progress/agent_steps"] >= 400
+    assert (
+        last.path.name == "spoiled-rollback-1" and last.metrics()[-1]["progress/agent_steps"] >= 400
+    )
     assert last.config().learn.learning_rate == pytest.approx(0.001)
     assert last.read_json("config.json")["forked_from"].endswith("spoiled@0")

@@ -19,7 +19,10 @@ from ludus.training.run import Run
 from ludus.training.start import create, prepare, remove_abandoned
 from tests.training.test_runs import config
 
-SHORT = dict(train=TrainConfig(total_agent_steps=1500, threads=1), log=LogConfig(tensorboard=False, diagnostics_every=0))
+SHORT = dict(
+    train=TrainConfig(total_agent_steps=1500, threads=1),
+    log=LogConfig(tensorboard=False, diagnostics_every=0),
+)
 
 
 @pytest.fixture
@@ -89,10 +92,15 @@ def test_ctrl_c_in_an_evaluation_abandons_it_and_saves(tmp_path, monkeypatch, no
     stopped = ludus.train(made, run=tmp_path / "run", quiet=True)
     lines = stopped.metrics()
     assert len(told) == 3 and stopped.state() == ("stopped", "on request")
-    assert lines[-1]["progress/agent_steps"] >= 600 and not any(n.startswith("eval/") for line in lines for n in line)
+    assert lines[-1]["progress/agent_steps"] >= 600 and not any(
+        n.startswith("eval/") for line in lines for n in line
+    )
     assert checkpoint.steps(stopped)[-1] == lines[-1]["progress/agent_steps"]
     after_resume = api.resume(stopped.path, quiet=True).metrics()[len(lines) :]
-    assert "eval/bot:flee/catch_rate" in after_resume[0] and "eval/bot:flee/catch_rate" in after_resume[-1]
+    assert (
+        "eval/bot:flee/catch_rate" in after_resume[0]
+        and "eval/bot:flee/catch_rate" in after_resume[-1]
+    )
 
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
@@ -112,8 +120,11 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
 
 
 def test_an_evaluation_does_not_bring_the_next_one_nearer(tmp_path, monkeypatch):
-    """Seconds between evaluations are counted from the end of one to the next, however long they take."""
-    made = config(**SHORT, eval=EvalConfig(episodes=2, every_seconds=20.0, against=("self",), greedy=False))
+    """Seconds between evaluations are counted from the end of one to the next, however long they
+    take."""
+    made = config(
+        **SHORT, eval=EvalConfig(episodes=2, every_seconds=20.0, against=("self",), greedy=False)
+    )
     trainer = create(tmp_path / "run", *prepare(made), display=Silent())
 
     def slow(trainer, against, done):
@@ -136,7 +147,11 @@ def test_nothing_is_left_where_preparing_fails(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Trainer, "begin", fail)
     with pytest.raises(KeyboardInterrupt):
-        ludus.train(config(**SHORT, checkpoint=CheckpointConfig()), run=tmp_path / "runs" / "new" / "run", quiet=True)
+        ludus.train(
+            config(**SHORT, checkpoint=CheckpointConfig()),
+            run=tmp_path / "runs" / "new" / "run",
+            quiet=True,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -165,7 +180,10 @@ def test_what_the_user_had_ignored_stays_ignored(tmp_path, monkeypatch, no_repor
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         monkeypatch.setattr(PPO, "learn", hang_up)
-        assert ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True).state() == ("finished", "")
+        assert ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True).state() == (
+            "finished",
+            "",
+        )
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -213,7 +231,9 @@ def test_a_full_disk_in_a_log_is_one_sentence(tmp_path, monkeypatch, no_report):
         append(self, log, text)
 
     monkeypatch.setattr(Run, "append", fill)
-    with pytest.raises(LudusError, match=r"metrics\.jsonl could not be written or read \(No space left.*resume"):
+    with pytest.raises(
+        LudusError, match=r"metrics\.jsonl could not be written or read \(No space left.*resume"
+    ):
         ludus.train(config(**SHORT), run=tmp_path / "run", quiet=True)
     monkeypatch.setattr(Run, "append", append)
     assert Run(tmp_path / "run").state()[0] == "crashed"

@@ -1,4 +1,5 @@
-"""What does not fit a GPU is refused before anything is allocated, with the number that would fit."""
+"""What does not fit a GPU is refused before anything is allocated, with the number that would
+fit."""
 
 import re
 import resource
@@ -44,7 +45,9 @@ def test_bytes_are_those_of_the_simulator_and_the_rollout():
     ppo = PPO(batch, config)
     assert 8 * bytes_per_env(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
     config.device = "cuda"
-    half = sum(role.rollout.observation.numel() * 2 for role in ppo.roles.values())  # observations are kept in half precision
+    half = sum(
+        role.rollout.observation.numel() * 2 for role in ppo.roles.values()
+    )  # observations are kept in half precision
     assert 8 * bytes_per_env(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
 
 
@@ -61,11 +64,15 @@ def test_the_number_of_envs_that_fits_is_named(monkeypatch):
         check_memory(config)
 
 
-def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_is_refused(monkeypatch):
+def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_is_refused(
+    monkeypatch,
+):
     config = recipe("racing")
     assert config.rainbow.replay == 1_000_000 and 4e9 < replay_bytes(config) < 5e9
     free(monkeypatch, 2_000_000_000)
-    with pytest.raises(LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB") as error:
+    with pytest.raises(
+        LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB"
+    ) as error:
         check_memory(config)
     config.rainbow.replay = named(error)
     assert config.rainbow.replay > 300_000
@@ -78,7 +85,9 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
 def test_what_recurrent_policies_remember_counts_for_learners_and_past_opponents():
     parts = parts_per_env(recipe("mechs_2v2"))
     hidden_and_cell = 2 * 128 * 4
-    assert parts["memory"] == 2 * 4 * hidden_and_cell  # four mechs, played by the policy or by a snapshot
+    assert (
+        parts["memory"] == 2 * 4 * hidden_and_cell
+    )  # four mechs, played by the policy or by a snapshot
     alone = recipe("mechs_2v2")
     alone.league.mix = "self 100"
     assert parts_per_env(alone)["memory"] == 4 * hidden_and_cell
@@ -93,12 +102,14 @@ def test_4096_envs_of_ten_against_ten_fit_a_gpu_of_8_gb(monkeypatch):
         check_memory(config)
 
 
-# -- the CPU's memory: Linux gives out more than there is, and kills the process that uses it ---------------------------
+# -- the CPU's memory: Linux gives out more than there is, and kills the process that uses it ------
 
 
 def test_what_a_batch_needs_is_refused_at_once(monkeypatch):
     monkeypatch.setattr("ludus.sim.batch.free_memory", lambda: 50_000_000)
-    with pytest.raises(LudusError, match=r"1,000,000 envs of pursuit need .* GB but 0\.1 GB are free: set --envs") as error:
+    with pytest.raises(
+        LudusError, match=r"1,000,000 envs of pursuit need .* GB but 0\.1 GB are free: set --envs"
+    ) as error:
         Batch(load_game("pursuit")[0], 1_000_000)
     assert 0 < named(error) < 100_000
 
@@ -106,11 +117,15 @@ def test_what_a_batch_needs_is_refused_at_once(monkeypatch):
 def test_what_is_kept_of_steps_counts_on_the_cpu_too(monkeypatch):
     config = recipe("pursuit", envs=100_000, device="cpu")
     monkeypatch.setattr("ludus.training.memory.free_memory", lambda: 1_000_000_000)
-    with pytest.raises(LudusError, match=r"100,000 envs of pursuit need .* GB of memory are free: set --envs") as error:
+    with pytest.raises(
+        LudusError, match=r"100,000 envs of pursuit need .* GB of memory are free: set --envs"
+    ) as error:
         check_memory(config)
     config.envs = named(error)
     check_memory(config)
-    monkeypatch.setattr("ludus.training.memory.free_memory", lambda: None)  # the system does not say
+    monkeypatch.setattr(
+        "ludus.training.memory.free_memory", lambda: None
+    )  # the system does not say
     config.envs = 10_000_000
     check_memory(config)
 
@@ -121,7 +136,10 @@ def test_a_replay_counts_on_the_cpu_where_the_run_fills_it(monkeypatch):
     config.train.total_agent_steps = 10_000
     check_memory(config)
     config.train.total_agent_steps = 10_000_000
-    with pytest.raises(LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB, and 2\.0 GB of memory are free"):
+    with pytest.raises(
+        LudusError,
+        match=r"a replay of 1,000,000 transitions needs 4\.2 GB, and 2\.0 GB of memory are free",
+    ):
         check_memory(config)
 
 
@@ -135,7 +153,10 @@ def test_memory_that_cannot_be_had_is_one_sentence(monkeypatch):
     config = recipe("pursuit", envs=8, device="cpu")
     batch = make_batch(config, 8, 0)
     config.learn.rollout = 10**14
-    with pytest.raises(LudusError, match=r"the rollouts of 8 envs of pursuit do not fit .*lower --envs or learn.rollout"):
+    with pytest.raises(
+        LudusError,
+        match=r"the rollouts of 8 envs of pursuit do not fit .*lower --envs or learn.rollout",
+    ):
         algorithm.make_algorithm(batch, config)
 
 
@@ -151,16 +172,23 @@ def test_running_out_of_memory_anywhere_ends_with_one_sentence(monkeypatch, caps
         with pytest.raises(SystemExit) as status:
             main(["games"])
         said = capsys.readouterr().err
-        assert status.value.code == 2 and said.startswith("ludus: out of memory") and said.count("\n") == 1 and "--envs" in said
+        assert (
+            status.value.code == 2
+            and said.startswith("ludus: out of memory")
+            and said.count("\n") == 1
+            and "--envs" in said
+        )
 
 
 def test_limits_of_the_process_and_of_the_container_count(monkeypatch, tmp_path):
     code = "from ludus.machine import free_memory; print(free_memory())"
     limit = 2_000_000_000
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )  # fmt: skip
+    )
     assert 0 < int(done.stdout) < limit, done.stderr
     for name, text in (
         ("memory.max", "1000000"),

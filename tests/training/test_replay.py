@@ -22,9 +22,11 @@ def replays(tmp_path_factory):
 
 def test_an_evaluation_stores_a_few(replays):
     names = [p.name.split("-", 1)[1] for p in replays]
-    assert {"self-chaser-best.safetensors", "bot_flee-chaser-worst.safetensors", "bot_flee-chaser-random.safetensors"} <= set(
-        names
-    )
+    assert {
+        "self-chaser-best.safetensors",
+        "bot_flee-chaser-worst.safetensors",
+        "bot_flee-chaser-random.safetensors",
+    } <= set(names)
     assert len(replays) <= 30
 
 

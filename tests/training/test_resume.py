@@ -1,4 +1,5 @@
-"""Exact resume with real kills: the same weights and the same log as a run that was never interrupted."""
+"""Exact resume with real kills: the same weights and the same log as a run that was never
+interrupted."""
 
 import json
 import os
@@ -12,11 +13,42 @@ import pytest
 from safetensors.torch import load_file
 
 SMALL = [
-    "--envs", "8", "--seed", "5", "--train.threads", "1", "--train.total-agent-steps", "9000", "--learn.rollout", "16",
-    "--learn.minibatches", "2", "--learn.epochs", "2", "--policy.hidden", "16", "--policy.memory", "lstm", "--policy.memory-size", "8",
-    "--eval.episodes", "2", "--eval.against", "self", "--eval.every-agent-steps", "4000", "--log.diagnostics-every", "5",
-    "--checkpoint.every-agent-steps", "900", "--checkpoint.every-seconds", "None", "--quiet", "--game.max-steps", "40",
-]  # fmt: skip
+    "--envs",
+    "8",
+    "--seed",
+    "5",
+    "--train.threads",
+    "1",
+    "--train.total-agent-steps",
+    "9000",
+    "--learn.rollout",
+    "16",
+    "--learn.minibatches",
+    "2",
+    "--learn.epochs",
+    "2",
+    "--policy.hidden",
+    "16",
+    "--policy.memory",
+    "lstm",
+    "--policy.memory-size",
+    "8",
+    "--eval.episodes",
+    "2",
+    "--eval.against",
+    "self",
+    "--eval.every-agent-steps",
+    "4000",
+    "--log.diagnostics-every",
+    "5",
+    "--checkpoint.every-agent-steps",
+    "900",
+    "--checkpoint.every-seconds",
+    "None",
+    "--quiet",
+    "--game.max-steps",
+    "40",
+]
 
 CLI = "from ludus.cli import main; main()"
 
@@ -43,21 +75,37 @@ main()
 """
 
 
-def ludus(folder: Path, *arguments: str, code: str = CLI, **environment: str) -> subprocess.CompletedProcess:
+def ludus(
+    folder: Path, *arguments: str, code: str = CLI, **environment: str
+) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
     )
 
 
 def lines(run: Path) -> list[dict]:
     """The log without what depends on the clock."""
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in r.items() if not k.startswith(("speed/", "memory/")) and k != "progress/seconds"} for r in records]
+    return [
+        {
+            k: v
+            for k, v in r.items()
+            if not k.startswith(("speed/", "memory/")) and k != "progress/seconds"
+        }
+        for r in records
+    ]
 
 
 def final_weights(run: Path) -> dict[str, bytes]:
     newest = sorted(run.glob("checkpoints/*"))[-1]
-    tensors = {**load_file(newest / "policy.safetensors"), **load_file(newest / "optimizer.safetensors")}
+    tensors = {
+        **load_file(newest / "policy.safetensors"),
+        **load_file(newest / "optimizer.safetensors"),
+    }
     return {name: t.numpy().tobytes() for name, t in tensors.items()}
 
 
@@ -80,7 +128,9 @@ def test_the_same_seed_gives_the_same_run(undisturbed):
     done = ludus(undisturbed.parent, "train", "pursuit", "--run", "again", *SMALL)
     assert done.returncode == 0, done.stderr
     assert_same(undisturbed.parent / "again", undisturbed)
-    assert (undisturbed.parent / "again/episodes.csv").read_text() == (undisturbed / "episodes.csv").read_text()
+    assert (undisturbed.parent / "again/episodes.csv").read_text() == (
+        undisturbed / "episodes.csv"
+    ).read_text()
 
 
 def test_killed_at_any_moment(undisturbed):
@@ -89,7 +139,9 @@ def test_killed_at_any_moment(undisturbed):
     arguments = ["train", "pursuit", "--run", "killed", *SMALL]
     kills = 0
     for delay in (0.15, 0.4, 0.25):
-        process = subprocess.Popen([sys.executable, "-c", CLI, *arguments], cwd=folder, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLI, *arguments], cwd=folder, stderr=subprocess.PIPE
+        )
         while not (run / "metrics.jsonl").exists() and process.poll() is None:
             time.sleep(0.02)
         start = len(lines_or_none(run))
@@ -115,7 +167,16 @@ def lines_or_none(run: Path) -> list[str]:
 @pytest.mark.parametrize("kill_at", ["7", "12"])
 def test_killed_while_a_checkpoint_is_written(undisturbed, kill_at):
     folder, run = undisturbed.parent, undisturbed.parent / f"saving{kill_at}"
-    killed = ludus(folder, "train", "pursuit", "--run", run.name, *SMALL, code=KILL_WHILE_SAVING, KILL_AT=kill_at)
+    killed = ludus(
+        folder,
+        "train",
+        "pursuit",
+        "--run",
+        run.name,
+        *SMALL,
+        code=KILL_WHILE_SAVING,
+        KILL_AT=kill_at,
+    )
     assert killed.returncode == -signal.SIGKILL
     done = ludus(folder, "resume", run.name, "--quiet")
     assert done.returncode == 0, done.stderr
@@ -123,7 +184,9 @@ def test_killed_while_a_checkpoint_is_written(undisturbed, kill_at):
 
 
 def test_killed_before_the_run_exists_leaves_nothing(tmp_path):
-    killed = ludus(tmp_path, "train", "pursuit", "--run", "early", *SMALL, code=KILL_WHILE_SAVING, KILL_AT="2")
+    killed = ludus(
+        tmp_path, "train", "pursuit", "--run", "early", *SMALL, code=KILL_WHILE_SAVING, KILL_AT="2"
+    )
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "early").exists()
 
@@ -131,13 +194,17 @@ def test_killed_before_the_run_exists_leaves_nothing(tmp_path):
 def test_interrupted_politely_it_saves_and_can_go_on(undisturbed):
     folder, run = undisturbed.parent, undisturbed.parent / "polite"
     process = subprocess.Popen(
-        [sys.executable, "-c", CLI, "train", "pursuit", "--run", "polite", *SMALL], cwd=folder, stdout=subprocess.PIPE
+        [sys.executable, "-c", CLI, "train", "pursuit", "--run", "polite", *SMALL],
+        cwd=folder,
+        stdout=subprocess.PIPE,
     )
     while len(lines_or_none(run)) < 2:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 3  # asked to stop
-    stopped = json.loads((sorted(run.glob("checkpoints/*"))[-1] / "manifest.json").read_text())["progress"]["iteration"]
+    stopped = json.loads((sorted(run.glob("checkpoints/*"))[-1] / "manifest.json").read_text())[
+        "progress"
+    ]["iteration"]
     assert stopped == len(lines_or_none(run)) and (run / "report.html").exists()
     assert ludus(folder, "resume", "polite", "--quiet").returncode == 0
     assert final_weights(run) == final_weights(undisturbed)

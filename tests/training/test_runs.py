@@ -11,7 +11,16 @@ from safetensors.torch import load_file
 
 import ludus
 from ludus import LudusError, api
-from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig
+from ludus.config import (
+    CheckpointConfig,
+    Config,
+    EvalConfig,
+    LogConfig,
+    PolicyConfig,
+    PPOConfig,
+    StrategyConfig,
+    TrainConfig,
+)
 from ludus.reading import read_lines
 from ludus.training import checkpoint
 from ludus.training.display import Silent
@@ -19,15 +28,23 @@ from ludus.training.run import Run, split_reference
 from ludus.training.start import create, prepare
 from ludus.training.weights import refuse_other_meaning
 
-TINY = StrategyConfig(size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8)
+TINY = StrategyConfig(
+    size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8
+)
 
 
 def config(**changes):
     base = Config(
-        game="pursuit", game_values={"max_steps": 30}, envs=8, policy=PolicyConfig(hidden=(16,)), learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
-        train=TrainConfig(total_agent_steps=4000, threads=1), eval=EvalConfig(episodes=4, against=("self", "bot:flee")),
-        checkpoint=CheckpointConfig(every_agent_steps=1000, every_seconds=None), log=LogConfig(diagnostics_every=3),
-    )  # fmt: skip
+        game="pursuit",
+        game_values={"max_steps": 30},
+        envs=8,
+        policy=PolicyConfig(hidden=(16,)),
+        learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
+        train=TrainConfig(total_agent_steps=4000, threads=1),
+        eval=EvalConfig(episodes=4, against=("self", "bot:flee")),
+        checkpoint=CheckpointConfig(every_agent_steps=1000, every_seconds=None),
+        log=LogConfig(diagnostics_every=3),
+    )
     for name, value in changes.items():
         setattr(base, name, value)
     return base
@@ -63,11 +80,16 @@ def test_the_folder_tells_everything(run):
     } <= names
     assert any("tfevents" in n for n in names)
     data = run.read_json("config.json")
-    assert data["values"]["learn.gae_lambda"] == 0.95 and data["origins"]["learn.gae_lambda"] == "default"
+    assert (
+        data["values"]["learn.gae_lambda"] == 0.95
+        and data["origins"]["learn.gae_lambda"] == "default"
+    )
     assert data["origins"]["envs"] == "recipe" and data["origins"]["train.dtype"] == "derived"
     game = run.read_json("game.json")
     assert (
-        game["params"]["speed"] == pytest.approx(0.2) and game["layout"]["observation"][0] == "heading_x" and game["fingerprint"]
+        game["params"]["speed"] == pytest.approx(0.2)
+        and game["layout"]["observation"][0] == "heading_x"
+        and game["fingerprint"]
     )
     assert checkpoint.steps(run)[0] == 0
 
@@ -92,7 +114,9 @@ def test_metrics_have_documented_names(run):
         for word, pattern in placeholders.items():
             name = name.replace(word, pattern)
         patterns.append(re.compile(name + "(_std|_min|_max|_low|_high|_greedy)?$"))
-    extra = re.compile(r"episode/[a-z]+/(lost|drawn|truncated)$|eval/[a-z_:]+/([a-z]+/)?length(_low|_high|_greedy)?$")
+    extra = re.compile(
+        r"episode/[a-z]+/(lost|drawn|truncated)$|eval/[a-z_:]+/([a-z]+/)?length(_low|_high|_greedy)?$"
+    )
     keys = {k for line in run.metrics() for k in line}
     unknown = [k for k in keys if not any(p.match(k) for p in patterns) and not extra.match(k)]
     assert not unknown
@@ -103,7 +127,10 @@ def test_metrics_have_documented_names(run):
         "goal/chaser/catch_rate",
     } <= keys
     patterns = [
-        re.compile(n.replace("ROLE", "[a-z]+").replace("OF", "[a-z_.0-9]+").replace("mean", "(mean|std)") + "$")
+        re.compile(
+            n.replace("ROLE", "[a-z]+").replace("OF", "[a-z_.0-9]+").replace("mean", "(mean|std)")
+            + "$"
+        )
         for n in DIAGNOSTICS
     ]
     keys = {k for line in read_lines(run.path / "diagnostics.jsonl") for k in line}
@@ -115,10 +142,17 @@ def test_the_names_of_what_will_be_evaluated_are_those_that_are(run):
     from ludus.training.sources import layout_of
 
     written = {
-        k for line in run.metrics() for k in line if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy"))
+        k
+        for line in run.metrics()
+        for k in line
+        if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy"))
     }
     assert written == set(evaluated(run.config(), *layout_of(run.config())))
-    assert run.read_json("best.json")["metric"] == run.config().checkpoint.best_metric == "eval/bot:flee/catch_rate"
+    assert (
+        run.read_json("best.json")["metric"]
+        == run.config().checkpoint.best_metric
+        == "eval/bot:flee/catch_rate"
+    )
     assert run.read_json("config.json")["origins"]["checkpoint.best_metric"] == "derived"
 
 
@@ -129,7 +163,8 @@ def test_the_metrics_page_is_current():
 
     page = Path(__file__).parents[2] / "docs" / "metrics.md"
     assert page.read_text() == table_markdown(), (
-        "write it anew: python -c 'from ludus.training.metrics import *; print(table_markdown(), end=\"\")' > docs/metrics.md"
+        "write it anew: python -c 'from ludus.training.metrics import *; print(table_markdown(), "
+        'end="")\' > docs/metrics.md'
     )
 
 
@@ -165,7 +200,9 @@ def test_a_truncated_checkpoint_is_named_and_the_older_one_offered(copy):
     steps = checkpoint.steps(copy)
     file = checkpoint.folder(copy, steps[-1]) / "state.safetensors"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(LudusError, match=rf"state.safetensors is 100 bytes instead of [\d,]+.*@{steps[-2]}"):
+    with pytest.raises(
+        LudusError, match=rf"state.safetensors is 100 bytes instead of [\d,]+.*@{steps[-2]}"
+    ):
         api.resume(copy.path, quiet=True)
     api.resume(f"{copy.path}@{steps[-2]}", quiet=True)
     assert Run(copy.path).metrics()[-1]["progress/agent_steps"] >= 4000
@@ -173,7 +210,10 @@ def test_a_truncated_checkpoint_is_named_and_the_older_one_offered(copy):
 
 def test_a_foreign_checkpoint_is_refused(copy):
     step = checkpoint.steps(copy)[-1]
-    shutil.copy(checkpoint.folder(copy, 0) / "policy.safetensors", checkpoint.folder(copy, step) / "policy.safetensors")
+    shutil.copy(
+        checkpoint.folder(copy, 0) / "policy.safetensors",
+        checkpoint.folder(copy, step) / "policy.safetensors",
+    )
     with pytest.raises(LudusError, match=r"policy.safetensors is not the file that was written"):
         ludus.load(copy.path)
     manifest = checkpoint.folder(copy, step) / "manifest.json"
@@ -187,7 +227,9 @@ def test_a_foreign_checkpoint_is_refused(copy):
 
 def test_a_reordered_observation_is_moved_by_name(run):
     manifest = checkpoint.read_manifest(run, checkpoint.steps(run)[-1])
-    tensors = checkpoint.split(checkpoint.read(run, manifest["step"], manifest, "policy.safetensors"), "chaser")
+    tensors = checkpoint.split(
+        checkpoint.read(run, manifest["step"], manifest, "policy.safetensors"), "chaser"
+    )
     now = json.loads(json.dumps(manifest["layout"]))
     now["observation"] = now["observation"][::-1]
     moved = checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
@@ -196,12 +238,16 @@ def test_a_reordered_observation_is_moved_by_name(run):
     starts = torch.ones(1, 3, dtype=torch.bool)
     before = policy(x, policy.initial_state(3), starts).value
     policy.load_state_dict(moved)
-    assert torch.allclose(policy(x.flip(-1), policy.initial_state(3), starts).value, before, atol=1e-5)
+    assert torch.allclose(
+        policy(x.flip(-1), policy.initial_state(3), starts).value, before, atol=1e-5
+    )
     now["observation"][0] = "something_else"
     with pytest.raises(LudusError, match="something_else"):
         checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
     with pytest.raises(LudusError, match="other actions"):
-        checkpoint.fit_layout(tensors, manifest["layout"], {**manifest["layout"], "action": {}}, "run")
+        checkpoint.fit_layout(
+            tensors, manifest["layout"], {**manifest["layout"], "action": {}}, "run"
+        )
 
 
 def test_disk_full_while_saving_loses_nothing(copy, monkeypatch):
@@ -231,7 +277,9 @@ def test_an_observation_too_large_to_be_normalised_stops_training_by_name(tmp_pa
             self.arrays["observation"][:, :, 4] = 1e20
 
     monkeypatch.setattr(Batch, "step", huge)
-    with pytest.raises(LudusError, match=r"is as large as 1e\+20, too large to be normalised: scale or clip it") as stopped:
+    with pytest.raises(
+        LudusError, match=r"is as large as 1e\+20, too large to be normalised: scale or clip it"
+    ) as stopped:
         ludus.train(config(), run=tmp_path / "huge", quiet=True)
     run = Run(tmp_path / "huge")
     good = checkpoint.steps(run)[-1]
@@ -269,7 +317,10 @@ def test_nan_stops_training_with_its_first_tensor(tmp_path, monkeypatch):
             self.arrays["observation"][3, 0, 4] = np.nan
 
     monkeypatch.setattr(Batch, "step", poisoned)
-    with pytest.raises(LudusError, match=r"observation entry 'other0_left' of env 3 .*last good checkpoint is .*@\d+"):
+    with pytest.raises(
+        LudusError,
+        match=r"observation entry 'other0_left' of env 3 .*last good checkpoint is .*@\d+",
+    ):
         ludus.train(config(), run=tmp_path / "nan", quiet=True)
 
 
@@ -279,22 +330,48 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
     best = load_file(checkpoint.folder(run, checkpoint.find(run, "best")) / "policy.safetensors")
     assert all(torch.equal(first[n], best[n]) for n in best)
     assert made.metrics()[0]["progress/iteration"] == 1
-    part = api.start(config(), {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("encoder",))
+    part = api.start(
+        config(),
+        {},
+        tmp_path / "part",
+        quiet=True,
+        init_from=str(run.path),
+        init_modules=("encoder",),
+    )
     newest = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
     some = load_file(checkpoint.folder(part, 0) / "policy.safetensors")
-    assert torch.equal(some["chaser/actor.encoder.0.weight"], newest["chaser/actor.encoder.0.weight"])
+    assert torch.equal(
+        some["chaser/actor.encoder.0.weight"], newest["chaser/actor.encoder.0.weight"]
+    )
     assert not torch.equal(some["chaser/action_head.weight"], newest["chaser/action_head.weight"])
     with pytest.raises(LudusError, match=r"no module .* matches nonsense"):
-        api.start(config(), {}, tmp_path / "none", quiet=True, init_from=str(run.path), init_modules=("nonsense",))
+        api.start(
+            config(),
+            {},
+            tmp_path / "none",
+            quiet=True,
+            init_from=str(run.path),
+            init_modules=("nonsense",),
+        )
     assert not (tmp_path / "none").exists()
     with pytest.raises(LudusError, match=r"\[8, 16\] but this policy has \[8, 24\]"):
-        api.start(config(policy=PolicyConfig(hidden=(24,))), {}, tmp_path / "other", quiet=True, init_from=str(run.path))
+        api.start(
+            config(policy=PolicyConfig(hidden=(24,))),
+            {},
+            tmp_path / "other",
+            quiet=True,
+            init_from=str(run.path),
+        )
 
 
 def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
-    """The shapes are the same: without this a policy would be carried over in silence and play at random."""
+    """The shapes are the same: without this a policy would be carried over in silence and play at
+    random."""
     other = config(policy=PolicyConfig(hidden=(16,), activation="relu"))
-    told = r"@\d+ was trained with policy.activation tanh, and this run has relu: .* add --policy.activation tanh"
+    told = (
+        r"@\d+ was trained with policy.activation tanh, and this run has relu: .* add "
+        r"--policy.activation tanh"
+    )
     with pytest.raises(LudusError, match=told):
         api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path))
     changed = api.forkable(run.path)
@@ -302,42 +379,92 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
     with pytest.raises(LudusError, match=told):
         api.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
     with pytest.raises(LudusError, match=told):
-        api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path), init_modules=("actor",))
+        api.start(
+            other,
+            {},
+            tmp_path / "relu",
+            quiet=True,
+            init_from=str(run.path),
+            init_modules=("actor",),
+        )
     assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
-    api.start(other, {}, tmp_path / "part", quiet=True, init_from=str(run.path), init_modules=("action_head",))
+    api.start(
+        other,
+        {},
+        tmp_path / "part",
+        quiet=True,
+        init_from=str(run.path),
+        init_modules=("action_head",),
+    )
 
 
 def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
-    """As a fighter that then learns to recognise its opponents. What is new is never filled in silence."""
+    """As a fighter that then learns to recognise its opponents. What is new is never filled in
+    silence."""
     larger = config(policy=PolicyConfig(hidden=(16,), strategy=TINY))
     told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
     with pytest.raises(LudusError, match=told) as refused:
         api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
     modules = tuple(str(refused.value).rsplit("--init-modules ", 1)[1].split())
-    made = api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path), init_modules=modules)
+    made = api.start(
+        larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path), init_modules=modules
+    )
     theirs = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
     ours = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs) and ours.keys() > theirs.keys()
+    assert (
+        all(torch.equal(ours[name], theirs[name]) for name in theirs)
+        and ours.keys() > theirs.keys()
+    )
     joins = "chaser/actor.seen.history.into.weight"
-    assert not ours[joins].any(), "it plays as the other did: a vector that means nothing yet adds nothing"
+    assert not ours[joins].any(), (
+        "it plays as the other did: a vector that means nothing yet adds nothing"
+    )
     learned = load_file(checkpoint.folder(made, checkpoint.steps(made)[-1]) / "policy.safetensors")
     assert learned[joins].any(), "and it is learned what to add"
-    again = api.start(larger, {}, tmp_path / "again", quiet=True, init_from=str(made.path), init_modules=("history",))
-    assert torch.equal(load_file(checkpoint.folder(again, 0) / "policy.safetensors")[joins], learned[joins])
-    with pytest.raises(LudusError, match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings"):
+    again = api.start(
+        larger,
+        {},
+        tmp_path / "again",
+        quiet=True,
+        init_from=str(made.path),
+        init_modules=("history",),
+    )
+    assert torch.equal(
+        load_file(checkpoint.folder(again, 0) / "policy.safetensors")[joins], learned[joins]
+    )
+    with pytest.raises(
+        LudusError,
+        match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings",
+    ):
         api.start(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
     with pytest.raises(LudusError, match=r"policy.strategy.history 8, and this run has 9"):
         larger.policy.strategy.history = 9
-        api.start(larger, {}, tmp_path / "longer", quiet=True, init_from=str(made.path), init_modules=("history",))
+        api.start(
+            larger,
+            {},
+            tmp_path / "longer",
+            quiet=True,
+            init_from=str(made.path),
+            init_modules=("history",),
+        )
 
 
 def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
     small = PolicyConfig(strategy=StrategyConfig(size="small"))
     encoder = ["actor.seen.history.embed.weight"]
-    refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder, "here")  # what small says
-    refuse_other_meaning(small, PolicyConfig(), ["actor.encoder.0.weight"], "here")  # the encoder was not taken over
-    with pytest.raises(LudusError, match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5"):
-        refuse_other_meaning(small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder, "here")
+    refuse_other_meaning(
+        small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder, "here"
+    )  # what small says
+    refuse_other_meaning(
+        small, PolicyConfig(), ["actor.encoder.0.weight"], "here"
+    )  # the encoder was not taken over
+    with pytest.raises(
+        LudusError,
+        match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5",
+    ):
+        refuse_other_meaning(
+            small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder, "here"
+        )
 
 
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
@@ -355,7 +482,9 @@ def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path)
     assert layout["params"]["speed"] == pytest.approx(0.05) and layout["rewards"]["near"] == 0.0
     assert torch.allclose(state["sim/float_params"][:, 0], torch.tensor(0.05))
     assert (state["sim/weights"][:, 2] == 0).all()
-    assert made.metrics()[0]["progress/iteration"] == 1 and checkpoint.find(made, "best") in checkpoint.steps(made)
+    assert made.metrics()[0]["progress/iteration"] == 1 and checkpoint.find(
+        made, "best"
+    ) in checkpoint.steps(made)
 
 
 def test_what_was_derived_is_derived_anew_for_a_fork(run):
@@ -367,7 +496,11 @@ def test_what_was_derived_is_derived_anew_for_a_fork(run):
 
 def test_resume_refuses_before_it_touches_anything(copy):
     before = sorted(p.name for p in copy.path.rglob("*"))
-    for budgets, words in (({}, "has spent its budget"), (dict(total_agent_steps=-5), "-5"), (dict(total_agent_steps=0), "=0")):
+    for budgets, words in (
+        ({}, "has spent its budget"),
+        (dict(total_agent_steps=-5), "-5"),
+        (dict(total_agent_steps=0), "=0"),
+    ):
         with pytest.raises(LudusError, match=words):
             api.resume(copy.path, quiet=True, **budgets)
     steps = checkpoint.steps(copy)
@@ -376,7 +509,9 @@ def test_resume_refuses_before_it_touches_anything(copy):
     with pytest.raises(LudusError, match="1 bytes instead of"):
         api.resume(f"{copy.path}@{steps[1]}", quiet=True)
     assert checkpoint.steps(copy) == steps
-    assert sorted(p.name for p in copy.path.rglob("*") if p.name != "lock") == [n for n in before if n != "lock"]
+    assert sorted(p.name for p in copy.path.rglob("*") if p.name != "lock") == [
+        n for n in before if n != "lock"
+    ]
 
 
 def test_a_run_in_training_is_not_resumed(copy):
@@ -395,15 +530,24 @@ def test_changed_rules_are_not_resumed_silently(copy, monkeypatch):
 def test_logs_after_a_resume_from_the_first_checkpoint(copy):
     api.resume(f"{copy.path}@0", quiet=True)
     lines = (copy.path / "episodes.csv").read_text().splitlines()
-    assert lines[0].startswith("agent_steps,env,role") and sum(line.startswith("agent_steps") for line in lines) == 1
+    assert (
+        lines[0].startswith("agent_steps,env,role")
+        and sum(line.startswith("agent_steps") for line in lines) == 1
+    )
     assert Run(copy.path).metrics()[0]["progress/iteration"] == 1
 
 
 def test_the_best_checkpoint_counts_every_role_and_ties_go_to_the_newer(run):
     best = run.read_json("best.json")
-    assert best["metric"] == "eval/bot:flee/catch_rate"  # the only goal against a strong bot that this run evaluates
-    values = {m["progress/agent_steps"]: m[best["metric"]] for m in run.metrics() if best["metric"] in m}
-    assert best["step"] == max(step for step, value in values.items() if value == max(values.values()))
+    assert (
+        best["metric"] == "eval/bot:flee/catch_rate"
+    )  # the only goal against a strong bot that this run evaluates
+    values = {
+        m["progress/agent_steps"]: m[best["metric"]] for m in run.metrics() if best["metric"] in m
+    }
+    assert best["step"] == max(
+        step for step, value in values.items() if value == max(values.values())
+    )
 
 
 def test_the_best_checkpoint_is_the_one_that_the_newest_names(copy):
@@ -413,14 +557,22 @@ def test_the_best_checkpoint_is_the_one_that_the_newest_names(copy):
     (copy.path / "best.json").write_text('{"metric": "eval/self/return", "value": 0, "step": 1}')
     assert checkpoint.find(copy, "best") == named
     resumed = api.resume(copy.path, quiet=True, total_agent_steps=steps[-1] + 1000)
-    assert resumed.read_json("best.json")["step"] == checkpoint.find(resumed, "best") in checkpoint.steps(resumed)
+    assert (
+        resumed.read_json("best.json")["step"]
+        == checkpoint.find(resumed, "best")
+        in checkpoint.steps(resumed)
+    )
 
 
 def test_a_best_checkpoint_that_is_gone_is_forgotten_when_an_older_one_is_resumed(copy):
     steps = checkpoint.steps(copy)
     path = checkpoint.folder(copy, steps[1]) / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["progress"]["best"] = {"metric": "eval/bot:flee/catch_rate", "value": 2.0, "step": steps[1] - 1}
+    manifest["progress"]["best"] = {
+        "metric": "eval/bot:flee/catch_rate",
+        "value": 2.0,
+        "step": steps[1] - 1,
+    }
     del manifest["sha256"]
     path.write_text(json.dumps(checkpoint.sealed(manifest)))
     resumed = api.resume(f"{copy.path}@{steps[1]}", quiet=True, total_agent_steps=steps[1] + 2000)
@@ -428,7 +580,8 @@ def test_a_best_checkpoint_that_is_gone_is_forgotten_when_an_older_one_is_resume
 
 
 def test_short_episodes_do_not_count_more_often():
-    """Env i's episodes last i + 1 steps; any number of episodes must give whole rounds in env order."""
+    """Env i's episodes last i + 1 steps; any number of episodes must give whole rounds in env
+    order."""
     from types import SimpleNamespace
 
     from ludus.training.evaluate import play
@@ -457,7 +610,11 @@ def test_short_episodes_do_not_count_more_often():
 def test_load_and_act(run):
     agent = ludus.load(run.path, role="runner")
     action, state = agent.act(np.zeros(11, np.float32))
-    assert action["continuous"].shape == (1,) and action["binary"].shape == (1,) and state.shape == (1, 0)
+    assert (
+        action["continuous"].shape == (1,)
+        and action["binary"].shape == (1,)
+        and state.shape == (1, 0)
+    )
     many, _ = agent.act(np.zeros((5, 11), np.float32), greedy=True)
     assert many["continuous"].shape == (5, 1) and np.abs(many["continuous"]).max() <= 1
     with pytest.raises(LudusError, match="no role 'runer': did you mean 'runner'"):
@@ -471,7 +628,10 @@ def test_evaluation_counts_every_env_equally_and_repeats(run):
         <= result["metrics"]["catch_rate"]["mean"]
         <= result["metrics"]["catch_rate"]["high"]
     )
-    assert set(result["metrics"]) >= {"catch_rate", "chaser/return"} and "survival" not in result["metrics"]
+    assert (
+        set(result["metrics"]) >= {"catch_rate", "chaser/return"}
+        and "survival" not in result["metrics"]
+    )
     assert ludus.evaluate(run.path, "bot:flee", 300) == result
     with pytest.raises(LudusError, match="bot:fle"):
         ludus.evaluate(run.path, "bot:fle", 10)
@@ -485,7 +645,9 @@ def test_references_that_lead_nowhere(run, tmp_path):
 
 
 def test_time_budget(tmp_path):
-    made = ludus.train(config(train=TrainConfig(total_seconds=0.5, threads=1)), run=tmp_path / "timed", quiet=True)
+    made = ludus.train(
+        config(train=TrainConfig(total_seconds=0.5, threads=1)), run=tmp_path / "timed", quiet=True
+    )
     assert 0.5 <= made.metrics()[-1]["progress/seconds"] < 5
 
 
@@ -493,20 +655,30 @@ def test_a_folder_may_have_an_at_sign_in_its_name(copy, tmp_path):
     odd = tmp_path / "me@home"
     shutil.copytree(copy.path, odd)
     step = checkpoint.steps(copy)[-1]
-    assert split_reference(f"{odd}") == (odd, None) and split_reference(f"{odd}@{step}") == (odd, str(step))
-    assert split_reference(f"{odd}@best") == (odd, "best") and split_reference("runs/new@best") == (Path("runs/new"), "best")
+    assert split_reference(f"{odd}") == (odd, None) and split_reference(f"{odd}@{step}") == (
+        odd,
+        str(step),
+    )
+    assert split_reference(f"{odd}@best") == (odd, "best") and split_reference("runs/new@best") == (
+        Path("runs/new"),
+        "best",
+    )
     assert ludus.load(f"{odd}@{step}").role == ludus.load(odd).role
 
 
 def test_bytes_that_are_no_text_are_one_sentence(copy):
     for name in ("config.json", "checkpoints"):
         path = (
-            copy.path / name if name.endswith("json") else checkpoint.folder(copy, checkpoint.steps(copy)[-1]) / "manifest.json"
+            copy.path / name
+            if name.endswith("json")
+            else checkpoint.folder(copy, checkpoint.steps(copy)[-1]) / "manifest.json"
         )
         before = path.read_bytes()
         path.write_bytes(b"\xff\xfe" + before)
         with pytest.raises(LudusError, match="cannot be read"):
             ludus.load(copy.path)
         path.write_bytes(before)
-    (copy.path / "metrics.jsonl").write_bytes(b"\xff\n" + (copy.path / "metrics.jsonl").read_bytes())
+    (copy.path / "metrics.jsonl").write_bytes(
+        b"\xff\n" + (copy.path / "metrics.jsonl").read_bytes()
+    )
     assert copy.metrics()

@@ -1,4 +1,5 @@
-"""Sinks get what metrics.jsonl gets. Weights & Biases is played by a stand-in: tests have no account."""
+"""Sinks get what metrics.jsonl gets. Weights & Biases is played by a stand-in: tests have no
+account."""
 
 import sys
 from types import SimpleNamespace
@@ -48,12 +49,20 @@ def wandb(monkeypatch):
 
 
 def test_every_line_goes_to_weights_and_biases(tmp_path, wandb):
-    run = ludus.train("gym:CartPole-v1", run=tmp_path / "run", quiet=True, total_agent_steps=200, **SMALL)
+    run = ludus.train(
+        "gym:CartPole-v1", run=tmp_path / "run", quiet=True, total_agent_steps=200, **SMALL
+    )
     lines = run.metrics()
-    assert [line["progress/agent_steps"] for line in wandb.lines] == [line["progress/agent_steps"] for line in lines]
+    assert [line["progress/agent_steps"] for line in wandb.lines] == [
+        line["progress/agent_steps"] for line in lines
+    ]
     assert wandb.lines[-1]["ppo/agent/entropy"] == lines[-1]["ppo/agent/entropy"]
     (start,) = wandb.started
-    assert start["project"] == "games" and start["name"] == "run" and start["config"]["learn.rollout"] == 16
+    assert (
+        start["project"] == "games"
+        and start["name"] == "run"
+        and start["config"]["learn.rollout"] == 16
+    )
     assert wandb.axes == [("*", "progress/agent_steps")] and wandb.finished == 1
     ludus.resume(run.path, quiet=True, total_agent_steps=400)
     assert wandb.started[1]["id"] == start["id"] and wandb.started[1]["resume"] == "allow"
@@ -64,10 +73,16 @@ def test_what_cannot_be_logged_to_is_refused(tmp_path, wandb, monkeypatch):
         raise ValueError("api_key not configured")
 
     wandb.init = fail
-    with pytest.raises(LudusError, match=r"log.wandb=games cannot be opened: api_key not configured; `wandb login`"):
-        ludus.train("gym:CartPole-v1", run=tmp_path / "a", quiet=True, total_agent_steps=200, **SMALL)
+    with pytest.raises(
+        LudusError, match=r"log.wandb=games cannot be opened: api_key not configured; `wandb login`"
+    ):
+        ludus.train(
+            "gym:CartPole-v1", run=tmp_path / "a", quiet=True, total_agent_steps=200, **SMALL
+        )
     monkeypatch.delitem(sys.modules, "wandb")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(LudusError, match=r"needs the package wandb: pip install 'ludus\[wandb\]'"):
-        ludus.train("gym:CartPole-v1", run=tmp_path / "b", quiet=True, total_agent_steps=200, **SMALL)
+        ludus.train(
+            "gym:CartPole-v1", run=tmp_path / "b", quiet=True, total_agent_steps=200, **SMALL
+        )
     assert not (tmp_path / "b").exists()

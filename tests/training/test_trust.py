@@ -1,4 +1,5 @@
-"""Somebody's run folder executes nothing: only what was made here, or what the user trusts, may choose code."""
+"""Somebody's run folder executes nothing: only what was made here, or what the user trusts, may
+choose code."""
 
 import json
 import os
@@ -19,19 +20,30 @@ from ludus.training.run import Run
 from tests.training.test_runs import config
 
 PAYLOAD = "open('executed', 'w').write('x')\n"
-GAMES = ("payload:GAME", "env:payload:make", "env:os:abort", "gym:payload:Env-v0", "gym:CartPole-v1", "pettingzoo:payload")
+GAMES = (
+    "payload:GAME",
+    "env:payload:make",
+    "env:os:abort",
+    "gym:payload:Env-v0",
+    "gym:CartPole-v1",
+    "pettingzoo:payload",
+)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """A run of a Ludus game, as somebody may send it."""
-    short = config(train=TrainConfig(total_agent_steps=1500, threads=1), log=LogConfig(tensorboard=False, diagnostics_every=0))
+    short = config(
+        train=TrainConfig(total_agent_steps=1500, threads=1),
+        log=LogConfig(tensorboard=False, diagnostics_every=0),
+    )
     return ludus.train(short, run=tmp_path_factory.mktemp("shared") / "run", quiet=True)
 
 
 @pytest.fixture
 def received(shared, tmp_path, monkeypatch):
-    """The run in a folder of its own, beside a module that tells when it is imported; this process has not made it."""
+    """The run in a folder of its own, beside a module that tells when it is imported; this process
+    has not made it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(trust, "_trusted", set())
     (tmp_path / "payload.py").write_text(PAYLOAD)
@@ -70,7 +82,16 @@ COMMANDS = {
     "export html": ["export", "run", "--format", "html"],
     "league": ["league", "run", "--payoff", "2"],
     "exploit": ["league", "run", "--exploit", "1"],
-    "opponent": ["train", "pursuit", "--run", "new", "--league.opponents", "run", "--league.mix", "self 1, pool 1"],
+    "opponent": [
+        "train",
+        "pursuit",
+        "--run",
+        "new",
+        "--league.opponents",
+        "run",
+        "--league.mix",
+        "self 1, pool 1",
+    ],
     "examine": ["doctor", "run", "run", "--examine"],
     "bisect": ["doctor", "bisect", "mine", "run", "--metric", "eval/self/return"],
 }
@@ -88,7 +109,9 @@ def test_no_command_loads_the_game_of_somebodys_run(received, shared, capsys, co
 @pytest.mark.parametrize("game", GAMES)
 def test_no_kind_of_game_is_loaded(received, capsys, game):
     forge(received, game=game)
-    assert game in refused(capsys, *COMMANDS["eval"]) and game in refused(capsys, *COMMANDS["resume"])
+    assert game in refused(capsys, *COMMANDS["eval"]) and game in refused(
+        capsys, *COMMANDS["resume"]
+    )
     with pytest.raises(LudusError, match="trust=True"):
         ludus.evaluate("run", episodes=2)
     assert not os.path.exists("executed")
@@ -147,7 +170,9 @@ def test_a_run_made_here_is_trusted_by_other_processes_too(tmp_path, monkeypatch
         trust.require(tmp_path, game, trust.mark("payload:GAME"))
 
 
-def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it(tmp_path, monkeypatch):
+def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it(
+    tmp_path, monkeypatch
+):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
     assert trust.mark("payload:GAME") is None
@@ -157,7 +182,14 @@ def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it
 
 
 @pytest.mark.parametrize(
-    "name", ["checkpoints", "metrics.jsonl", "lock", "replays", "checkpoints/000000000000/policy.safetensors"]
+    "name",
+    [
+        "checkpoints",
+        "metrics.jsonl",
+        "lock",
+        "replays",
+        "checkpoints/000000000000/policy.safetensors",
+    ],
 )
 def test_links_out_of_somebodys_run_are_not_followed(received, tmp_path, capsys, name):
     """Going on would delete folders in it, or write at its end."""

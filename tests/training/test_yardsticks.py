@@ -13,9 +13,11 @@ from ludus.training.evaluate import better_than, measure
 def test_better_counts_in_the_direction_of_the_goal_and_ties_do_not_count():
     game = SimpleNamespace(goal_metrics={"time": Goal(higher_is_better=False), "laps": Goal()})
     values = {
-        "self/time": np.array([3.0, 5.0, 4.0]), "bot:a/time": np.array([4.0, 4.0, 4.0]),
-        "self/laps": np.array([1.0, 2.0, 0.0]), "bot:a/laps": np.array([0.0, 2.0, 1.0]),
-    }  # fmt: skip
+        "self/time": np.array([3.0, 5.0, 4.0]),
+        "bot:a/time": np.array([4.0, 4.0, 4.0]),
+        "self/laps": np.array([1.0, 2.0, 0.0]),
+        "bot:a/laps": np.array([0.0, 2.0, 1.0]),
+    }
     found = better_than(game, values, ["bot:a"])
     assert found["self/time_better_than/bot:a"].tolist() == [1, 0, 0]
     assert found["self/laps_better_than/bot:a"].tolist() == [1, 0, 0]
@@ -28,6 +30,8 @@ def test_bots_play_the_same_worlds():
     def make(num_envs):
         return Batch(game, num_envs, seed=3, overrides=small)
 
-    gatherer, again, still = (measure(make, {}, f"bot:{name}", 6, 0) for name in ("gatherer", "gatherer", "still"))
+    gatherer, again, still = (
+        measure(make, {}, f"bot:{name}", 6, 0) for name in ("gatherer", "gatherer", "still")
+    )
     assert np.array_equal(gatherer["ore"], again["ore"]) and len(gatherer["ore"]) == 6
     assert gatherer["ore"].mean() > 0 and not still["ore"].any()

@@ -1,4 +1,5 @@
-"""The pages in a real Chromium: what is on the screen and in the scene, not only that nothing failed."""
+"""The pages in a real Chromium: what is on the screen and in the scene, not only that nothing
+failed."""
 
 import fcntl
 import json
@@ -53,7 +54,8 @@ def tab(chromium):
 
 @pytest.fixture
 def page(tab):
-    """The tab that most tests share, going from page to page as a person would. Errors in it fail the test."""
+    """The tab that most tests share, going from page to page as a person would. Errors in it fail
+    the test."""
     tab.faults.clear()
     yield tab
     assert not tab.faults
@@ -79,7 +81,8 @@ def open_player(page, address):
 
 
 def until(page, condition):
-    """Waits for a condition of the page. (Playwright's own way needs eval, which the page's policy forbids.)"""
+    """Waits for a condition of the page. (Playwright's own way needs eval, which the page's policy
+    forbids.)"""
     end = time.monotonic() + 60
     while not page.evaluate(f"Boolean({condition})"):
         assert time.monotonic() < end, f"never came true: {condition}"
@@ -91,7 +94,9 @@ def state(page):
 
 
 def still(page, t):
-    page.evaluate("t => { ludusPlayer.setPlaying(false); ludusPlayer.seek(t); ludusPlayer.draw(); }", t)
+    page.evaluate(
+        "t => { ludusPlayer.setPlaying(false); ludusPlayer.seek(t); ludusPlayer.draw(); }", t
+    )
 
 
 PIXELS = """selector => {
@@ -106,10 +111,12 @@ PIXELS = """selector => {
 def colours(page, selector="canvas.scene"):
     """How many different colours a canvas shows, coarsely."""
     data = page.evaluate(PIXELS, selector)
-    return {tuple(v // 24 for v in data[i : i + 3]) for i in range(0, len(data), 4) if data[i + 3] > 0}
+    return {
+        tuple(v // 24 for v in data[i : i + 3]) for i in range(0, len(data), 4) if data[i + 3] > 0
+    }
 
 
-# -- runs --------------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 def test_the_list_of_runs(page, site):
@@ -131,7 +138,9 @@ def test_the_page_of_a_run(page, site):
     page.wait_for_timeout(100)
     assert page.get_by_text("Too little data to judge: 4 row(s)").is_visible()
     titles = page.locator(".chart h4").all_inner_texts()
-    assert {"Return per role", "Time by phase", "Reward of chaser by term, per episode"} <= set(titles)
+    assert {"Return per role", "Time by phase", "Reward of chaser by term, per episode"} <= set(
+        titles
+    )
     assert len(colours(page, ".chart canvas")) > 3  # curves were drawn
     assert page.locator(".replays a").count() >= 3
     page.get_by_text("The game as the simulator received it").click()
@@ -164,7 +173,7 @@ def test_empty_and_wrong_addresses_say_what_to_do(fresh, tmp_path):
         fresh.get_by_text("there is no page").wait_for()
 
 
-# -- replays -----------------------------------------------------------------------------------------------------------
+# -- replays ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("game", [game for game in SMALL if game != "racing_lidar"])
@@ -179,7 +188,8 @@ def test_every_game_draws(page, site, game):
 
 
 def test_an_env_of_another_library_shows_its_own_pictures(page, site):
-    """CartPole's cart is black on white; scrubbing shows another picture. An env that draws nothing has charts instead."""
+    """CartPole's cart is black on white; scrubbing shows another picture. An env that draws nothing
+    has charts instead."""
     page.goto(site[1] + "#/run/foreign")
     page.wait_for_selector(".replays a")
     assert not page.get_by_text("Watch it play").count()  # the viewer does not load such envs
@@ -210,7 +220,9 @@ def test_scrubbing_shows_that_moment(page, site):
     place = page.evaluate("ludusPlayer.actor.place(1)")
     film = site[0].theatre.film("shelf", "000000000007-bots-hide_and_seek-best.safetensors")
     x, y, z = film.frames[30]["position"][1]
-    assert (place["x"], place["z"]) == pytest.approx((x, z), abs=1e-4) and place["y"] == pytest.approx(y + 0.75, abs=1e-4)
+    assert (place["x"], place["z"]) == pytest.approx((x, z), abs=1e-4) and place[
+        "y"
+    ] == pytest.approx(y + 0.75, abs=1e-4)
     assert page.evaluate(PIXELS, "canvas.scene") != before
     page.keyboard.press("ArrowRight")
     until(page, "ludusPlayer.now.t === 31")
@@ -231,7 +243,9 @@ def test_an_agent_is_picked_by_a_click(page, site):
     page.mouse.click(box["x"] + at["x"], box["y"] + at["y"])
     until(page, "ludusPlayer.picked === 2 && !ludusPlayer.dirty")
     film = site[0].theatre.film("shelf", "000000000007-bots-mechs-best.safetensors")
-    earned = sum(frame["terms"][2, film.header["terms"].index("approach")] for frame in film.frames[1:26])
+    earned = sum(
+        frame["terms"][2, film.header["terms"].index("approach")] for frame in film.frames[1:26]
+    )
     row = page.locator(".term", has_text="approach").locator(".sum").inner_text()
     assert float(row) == pytest.approx(earned * film.header["weights"]["approach"], rel=0.01)
     until(page, "ludusPlayer.film.seens[2]")
@@ -264,7 +278,9 @@ def test_damaged_and_newer_replays_give_a_sentence(fresh, site, root):
     (bad / "replays").mkdir()
     rng = random.Random(1)
     for i in range(18):
-        (bad / "replays" / f"{i}.safetensors").write_bytes([change_header, flip_body, cut][i % 3](rng, whole))
+        (bad / "replays" / f"{i}.safetensors").write_bytes(
+            [change_header, flip_body, cut][i % 3](rng, whole)
+        )
     newer = whole.replace(b'\\"version\\": 1,', b'\\"version\\": 2,')
     (bad / "replays" / "newer.safetensors").write_bytes(newer)
     with serving(bad.parent) as (_, port):
@@ -315,11 +331,12 @@ def test_200_scene_changes_leave_memory_flat(page, site):
     page.set_viewport_size(SIZE)
 
 
-# -- live --------------------------------------------------------------------------------------------------------------
+# -- live ------------------------------------------------------------------------------------------
 
 
 def test_a_run_in_progress(fresh, root, tmp_path):
-    """While somebody trains it: its state, new lines as they are written, and its newest policies playing."""
+    """While somebody trains it: its state, new lines as they are written, and its newest policies
+    playing."""
     shutil.copytree(root / "learned", tmp_path / "runs" / "live")
     path = tmp_path / "runs" / "live"
     log = path / "metrics.jsonl"
@@ -348,7 +365,14 @@ KEYS = {
     "racing": ("w", "film.at('car', film.last).slice(3, 4)"),
     "mechs": ("w", "film.at('position', film.last).slice(0, 3)"),
 }
-TURNED = {"pursuit": "a", "hide_and_seek": "ArrowRight", "arena": "w", "brawl": "ArrowRight", "racing": "a", "mechs": "ArrowLeft"}
+TURNED = {
+    "pursuit": "a",
+    "hide_and_seek": "ArrowRight",
+    "arena": "w",
+    "brawl": "ArrowRight",
+    "racing": "a",
+    "mechs": "ArrowLeft",
+}
 
 
 @pytest.mark.parametrize("game", KEYS)
@@ -357,15 +381,21 @@ def test_a_match_is_played_by_keyboard(page, site, game):
     key, moved = KEYS[game]
     values = {**SMALL[game], "max_steps": 40, **({"stagger_least": 40} if game == "arena" else {})}
     agent = 1 if game == "hide_and_seek" else 0
-    query = "&".join([f"game={game}", f"take={agent}", *(f"value={n}={v}" for n, v in values.items())])
+    query = "&".join(
+        [f"game={game}", f"take={agent}", *(f"value={n}={v}" for n, v in values.items())]
+    )
     open_player(page, f"{site[1]}#/watch?{query}")
     moved = moved.replace("slice(0, 3)", "slice(3, 6)") if agent else moved
     look = f"(() => {{ const {{film}} = ludusPlayer; return [...{moved}]; }})()"
     facts = state(page)
-    assert facts["taken"] == agent and page.evaluate("ludusPlayer.film.header.players")[agent] == "you"
+    assert (
+        facts["taken"] == agent and page.evaluate("ludusPlayer.film.header.players")[agent] == "you"
+    )
     before = page.evaluate(look)
     page.keyboard.down(key)
-    until(page, f"JSON.stringify({look}) !== {json.dumps(json.dumps(before, separators=(',', ':')))}")
+    until(
+        page, f"JSON.stringify({look}) !== {json.dumps(json.dumps(before, separators=(',', ':')))}"
+    )
     page.keyboard.up(key)
     page.evaluate("ludusPlayer.setSpeed(16); window.firstFilm = ludusPlayer.film")
     page.keyboard.down(TURNED[game])
@@ -394,21 +424,30 @@ def test_clocks_of_an_episode_that_is_taken_over_go_on(page, site):
     still(page, 30)
     page.evaluate("ludusPlayer.pick(1)")
     page.keyboard.press("p")
-    until(page, "window.ludusPlayer?.taken === 1 && ludusPlayer.options.live && ludusPlayer.drawn > 0")
+    until(
+        page, "window.ludusPlayer?.taken === 1 && ludusPlayer.options.live && ludusPlayer.drawn > 0"
+    )
     still(page, 0)
     said = page.inner_text(".hud")
-    assert "seeking" in said and page.locator(".hud div", has_text="steps left").inner_text().split()[-1] == "10"
+    assert (
+        "seeking" in said
+        and page.locator(".hud div", has_text="steps left").inner_text().split()[-1] == "10"
+    )
     assert page.inner_text(".clock").startswith("30 / ")
 
 
-# -- from disk ---------------------------------------------------------------------------------------------------------
+# -- from disk -------------------------------------------------------------------------------------
 
 
 def test_an_exported_file_opens_without_a_server(fresh, site, tmp_path):
     viewer, _ = site
     path = tmp_path / "film.html"
     path.write_text(
-        film_page(viewer.theatre.film("shelf", "000000000007-bots-hide_and_seek-best.safetensors"), viewer.pages, "<b>title")
+        film_page(
+            viewer.theatre.film("shelf", "000000000007-bots-hide_and_seek-best.safetensors"),
+            viewer.pages,
+            "<b>title",
+        )
     )
     fresh.route("http://**", lambda route: route.abort())
     asked = []

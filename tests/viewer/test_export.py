@@ -20,30 +20,68 @@ def needs_browser():
 
 
 def test_a_gif_moves(root, tmp_path, needs_browser):
-    """40 steps of 0.1 s, four times as fast, 4 pictures a second: one every 1 s of the game, five or fewer in all."""
-    arguments = [str(root / "learned"), "--format", "gif", "--out", str(tmp_path), "--speed", "4", "--fps", "4", "--width", "160"]
+    """40 steps of 0.1 s, four times as fast, 4 pictures a second: one every 1 s of the game, five
+    or fewer in all."""
+    arguments = [
+        str(root / "learned"),
+        "--format",
+        "gif",
+        "--out",
+        str(tmp_path),
+        "--speed",
+        "4",
+        "--fps",
+        "4",
+        "--width",
+        "160",
+    ]
     assert main(arguments) == 0
     (path,) = tmp_path.iterdir()
     image = Image.open(path)
-    assert path.suffix == ".gif" and image.size == (160, 90) and 2 <= image.n_frames <= 5 and image.info["duration"] == 250
+    assert (
+        path.suffix == ".gif"
+        and image.size == (160, 90)
+        and 2 <= image.n_frames <= 5
+        and image.info["duration"] == 250
+    )
     first = image.convert("RGB").tobytes()
     image.seek(1)
     assert image.convert("RGB").tobytes() != first
 
 
-def test_a_long_episode_is_shown_faster_and_says_so(root, tmp_path, needs_browser, monkeypatch, capsys):
-    """60 steps of 0.1 s at 12 a second are 72 pictures; where 9 are enough it is played 8 times as fast. Small
-    things keep their colours too."""
+def test_a_long_episode_is_shown_faster_and_says_so(
+    root, tmp_path, needs_browser, monkeypatch, capsys
+):
+    """60 steps of 0.1 s at 12 a second are 72 pictures; where 9 are enough it is played 8 times as
+    fast. Small things keep their colours too."""
     kept = []
     write = film.write_gif
     monkeypatch.setattr(film, "ENOUGH_PICTURES", 9)
     monkeypatch.setattr(
         film,
         "write_gif",
-        lambda found, *rest: (kept.extend(np.array(Image.open(p).convert("RGB")) for p in found), write(found, *rest))[1],
+        lambda found, *rest: (
+            kept.extend(np.array(Image.open(p).convert("RGB")) for p in found),
+            write(found, *rest),
+        )[1],
     )
     name = "000000000007-bots-brawl-best"
-    assert main([str(root / "shelf"), "--format", "gif", "--replay", name, "--out", str(tmp_path), "--width", "320"]) == 0
+    assert (
+        main(
+            [
+                str(root / "shelf"),
+                "--format",
+                "gif",
+                "--replay",
+                name,
+                "--out",
+                str(tmp_path),
+                "--width",
+                "320",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr()
     assert (
         "Shown 8 times as fast" in said.err
@@ -60,7 +98,15 @@ def test_a_long_episode_is_shown_faster_and_says_so(root, tmp_path, needs_browse
 
 def test_what_fails_leaves_nothing_behind(root, tmp_path, monkeypatch):
     monkeypatch.setattr(film, "find_browser", lambda: None)
-    arguments = [str(root / "learned"), "--format", "gif", "--out", str(tmp_path / "out"), "--width", "160"]
+    arguments = [
+        str(root / "learned"),
+        "--format",
+        "gif",
+        "--out",
+        str(tmp_path / "out"),
+        "--width",
+        "160",
+    ]
 
     def photograph(*_):
         raise LudusError("the browser is gone")
@@ -70,7 +116,9 @@ def test_what_fails_leaves_nothing_behind(root, tmp_path, monkeypatch):
         main(arguments)
     monkeypatch.setattr(film.Theatre, "make_film", lambda *_: pytest.fail("too late to refuse"))
     with pytest.raises(
-        LudusError, match=r"4 seconds of play at --speed 0\.1 and --fps 60 are 2,401 pictures, .* use --speed 1 or more"
+        LudusError,
+        match=r"4 seconds of play at --speed 0\.1 and --fps 60 are 2,401 pictures, .* use --speed "
+        r"1 or more",
     ):
         main([*arguments, "--speed", "0.1", "--fps", "60"])
     assert not (tmp_path / "out").exists()
@@ -87,8 +135,15 @@ def test_an_mp4_is_one(tmp_path, needs_browser):
     assert (tmp_path / "x.mp4").read_bytes()[4:8] == b"ftyp"
 
 
-@pytest.mark.parametrize(("option", "words"), [(["--fps", "0"], "--fps 0 is outside 1 to 60"), (["--width", "9999"], "outside 160 to 1920"),
-                                               (["--replay", "x"], "has no replay 'x'"), (["--agent", "9"], "no agent 9 to follow")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--fps", "0"], "--fps 0 is outside 1 to 60"),
+        (["--width", "9999"], "outside 160 to 1920"),
+        (["--replay", "x"], "has no replay 'x'"),
+        (["--agent", "9"], "no agent 9 to follow"),
+    ],
+)
 def test_what_cannot_be_exported_is_refused(root, tmp_path, option, words):
     with pytest.raises(LudusError, match=words):
         main([str(root / "learned"), "--format", "html", "--out", str(tmp_path / "out"), *option])

@@ -1,4 +1,5 @@
-"""Replays play again exactly, go on from any moment, and show what the rules say; keys mean what the help says."""
+"""Replays play again exactly, go on from any moment, and show what the rules say; keys mean what
+the help says."""
 
 import json
 import shutil
@@ -36,10 +37,18 @@ def theatre(root, shows):
 
 
 def test_a_message_comes_back_as_it_was():
-    arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([True, False]), "c": np.array(7, np.int16)}
+    arrays = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array([True, False]),
+        "c": np.array(7, np.int16),
+    }
     header, back = unpack(pack({"x": "é"}, arrays))
     assert header == {"x": "é"}
-    assert np.array_equal(back["a"], arrays["a"]) and back["b"].tolist() == [1, 0] and back["c"].tolist() == [7]
+    assert (
+        np.array_equal(back["a"], arrays["a"])
+        and back["b"].tolist() == [1, 0]
+        and back["c"].tolist() == [7]
+    )
 
 
 @pytest.mark.parametrize("game", SMALL)
@@ -50,7 +59,9 @@ def test_every_game_plays_again_as_it_was_recorded(root, theatre, game):
     assert header["differs"] is None and header["frames"] == len(replay) + 1
     assert np.array_equal(arrays["step/reward"][1:], replay.tensors["reward"])
     assert np.array_equal(arrays["step/binary"][1:], replay.tensors["binary"])
-    assert set(header["players"]) != {"policy"} and all(p.startswith("bot:") for p in header["players"])
+    assert set(header["players"]) != {"policy"} and all(
+        p.startswith("bot:") for p in header["players"]
+    )
     assert header["playable"] and header["controls"]
 
 
@@ -94,12 +105,17 @@ def test_policies_think_aloud(root, theatre):
     value, chances = arrays["step/value"], arrays["step/chances"]
     assert value.shape == (len(film), 4) and np.isfinite(value).all()
     assert chances.shape == (len(film), 4, 2)  # the mean of `turn`, the chance of `go`
-    assert (abs(chances[..., 0]) <= 1).all() and (chances[..., 1] >= 0).all() and (chances[..., 1] <= 1).all()
+    assert (
+        (abs(chances[..., 0]) <= 1).all()
+        and (chances[..., 1] >= 0).all()
+        and (chances[..., 1] <= 1).all()
+    )
     assert header["thinks"].startswith("the policy of step")
 
 
 def test_values_are_in_units_of_the_game(root, theatre):
-    """The run was trained with rewards times 0.1; what a policy expects is said in rewards of the game."""
+    """The run was trained with rewards times 0.1; what a policy expects is said in rewards of the
+    game."""
     library = theatre.library
     run = library.run("learned")
     script = Script(Replay(run.path / "replays" / next(iter(library.replays(run)))), theatre.shows)
@@ -111,7 +127,9 @@ def test_values_are_in_units_of_the_game(root, theatre):
     for seats in batch.layout.seats:
         policy, at = policies[seats.role], seats.agents
         output = minds.minds[seats.role].output
-        learned = output.value[0] * policy.value_norm.std + policy.value_norm.mean  # of rewards as they were learned from
+        learned = (
+            output.value[0] * policy.value_norm.std + policy.value_norm.mean
+        )  # of rewards as they were learned from
         assert told["value"][at] == pytest.approx((learned / 0.1).numpy(), rel=1e-5)
     assert told["attention"].shape == (4, 2)  # 8 steps back, of which every fifth
     assert told["attention"].sum(1) == pytest.approx(1.0, abs=1e-5)
@@ -125,13 +143,17 @@ def test_taking_over_goes_on_from_the_same_state(root, shows, theatre):
     header, first = unpack(session.step())
     assert header["kind"] == "episode" and header["players"][0] == "you"
     assert np.array_equal(first["step/position"], arrays["step/position"][9])
-    assert first["step/step"] == 9 and np.array_equal(first["step/term_totals"], arrays["step/term_totals"][9])
+    assert first["step/step"] == 9 and np.array_equal(
+        first["step/term_totals"], arrays["step/term_totals"][9]
+    )
     session.say('{"keys": ["KeyA"]}')  # turns on the spot: 0.6 radians to the left
     _, second = unpack(session.step())
     assert np.array_equal(second["step/position"][0], first["step/position"][0])
     turned = (second["step/heading"][0] - first["step/heading"][0]) % (2 * np.pi)
     assert turned == pytest.approx(0.6, abs=1e-5)
-    assert not np.array_equal(second["step/position"][1], first["step/position"][1])  # the others play on
+    assert not np.array_equal(
+        second["step/position"][1], first["step/position"][1]
+    )  # the others play on
 
 
 def test_newer_policies_take_over_between_episodes(root, tmp_path, shows):
@@ -150,7 +172,7 @@ def test_newer_policies_take_over_between_episodes(root, tmp_path, shows):
     assert after["kind"] == "episode" and f"{int(folders[-1].name):,}" in after["thinks"]
 
 
-# -- keys --------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 def batch_of(game):
@@ -160,9 +182,15 @@ def batch_of(game):
 
 @pytest.mark.parametrize(
     ("keys", "option"),
-    [("KeyW", "gas"), ("KeyW KeyA", "gas_left"), ("ArrowRight", "right"), ("KeyS", "brake"), ("", "nothing"),
-     ("KeyW Space KeyD", "gas_brake_right")],
-)  # fmt: skip
+    [
+        ("KeyW", "gas"),
+        ("KeyW KeyA", "gas_left"),
+        ("ArrowRight", "right"),
+        ("KeyS", "brake"),
+        ("", "nothing"),
+        ("KeyW Space KeyD", "gas_brake_right"),
+    ],
+)
 def test_pedals(keys, option):
     show, batch = batch_of("racing_lidar")
     assert show.act(set(keys.split()), batch, 0) == {"drive": option}
@@ -184,7 +212,9 @@ def test_an_arena_agent_turns_first_and_then_walks():
     session = Session(show, batch)
     session.say('{"take": 0}')
     session.step()
-    for way, (code, row, column) in enumerate([("KeyW", -1, 0), ("KeyD", 0, 1), ("KeyS", 1, 0), ("KeyA", 0, -1)]):
+    for way, (code, row, column) in enumerate(
+        [("KeyW", -1, 0), ("KeyD", 0, 1), ("KeyS", 1, 0), ("KeyA", 0, -1)]
+    ):
         at = (int(batch["row"][0, 0]), int(batch["column"][0, 0]))
         batch["facing"][0, 0] = (way + 1) % 4
         session.say(json.dumps({"keys": [code]}))
@@ -192,7 +222,9 @@ def test_an_arena_agent_turns_first_and_then_walks():
         assert batch["facing"][0, 0] == way and (batch["row"][0, 0], batch["column"][0, 0]) == at
         free = batch["grid"][0, at[0] + row, at[1] + column] == 0
         session.step()
-        assert ((batch["row"][0, 0], batch["column"][0, 0]) == (at[0] + row, at[1] + column)) == free
+        assert (
+            (batch["row"][0, 0], batch["column"][0, 0]) == (at[0] + row, at[1] + column)
+        ) == free
 
 
 def test_a_short_press_between_two_steps_counts():
@@ -209,11 +241,12 @@ def test_a_short_press_between_two_steps_counts():
     assert np.array_equal(batch["position"][0, 0], before)
 
 
-# -- who plays ---------------------------------------------------------------------------------------------------------
+# -- who plays -------------------------------------------------------------------------------------
 
 
 def test_a_policy_plays_against_a_bot(theatre):
-    """A role that nobody names goes to the game's own bot, one that a run is named for to its policy."""
+    """A role that nobody names goes to the game's own bot, one that a run is named for to its
+    policy."""
     session = theatre.from_game("pursuit", ["runner=run:learned"], {"max_steps": 40})
     header, arrays = unpack(session.step())
     assert header["players"] == ["bot:greedy", "policy", "policy", "policy"]
@@ -229,16 +262,36 @@ def test_a_cast_is_seated():
 
 @pytest.mark.parametrize(
     ("entry", "words"),
-    [("bot:nobody", "has no 'bot:nobody'"), ("pilot=bot:hunter", "no role or team"), ("hunter", "is nobody"), ("mech=policy", "no policy here")],
-)  # fmt: skip
+    [
+        ("bot:nobody", "has no 'bot:nobody'"),
+        ("pilot=bot:hunter", "no role or team"),
+        ("hunter", "is nobody"),
+        ("mech=policy", "no policy here"),
+    ],
+)
 def test_a_cast_that_cannot_be_is_refused(entry, words):
     _, batch = batch_of("mechs")
     with pytest.raises(LudusError, match=words):
         seat_bots(batch, [entry], policies=())
 
 
-@pytest.mark.parametrize("message", ["", "[]", "nonsense", '{"take": 99}', '{"take": true}', '{"keys": "W"}', '{"speed": 1e9}',
-                                     '{"keys": [1]}', '{"paused": 1}', '{"x": 1}', "[" * 5000, '{"watch": -1}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "[]",
+        "nonsense",
+        '{"take": 99}',
+        '{"take": true}',
+        '{"keys": "W"}',
+        '{"speed": 1e9}',
+        '{"keys": [1]}',
+        '{"paused": 1}',
+        '{"x": 1}',
+        "[" * 5000,
+        '{"watch": -1}',
+    ],
+)
 def test_a_page_that_talks_nonsense_is_refused(message):
     show, batch = batch_of("pursuit")
     with pytest.raises(Fault):

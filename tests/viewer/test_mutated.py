@@ -16,8 +16,32 @@ from ludus.viewer.shows import Shows
 from tests.viewer.shelf import SMALL, record
 
 COUNT = 10_000
-STRANGE = [None, True, -1, 0, 1, 2**31, 2**63, 10**40, 0.5, -1e300, float("nan"), float("inf"), "", "x", "../../etc/passwd", "os:path", "pursuit:nope",
-           "brawl", "<script>alert(1)</script>", [], [1, 2], {}, {"a": 1}, "9" * 500]  # fmt: skip
+STRANGE = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    10**40,
+    0.5,
+    -1e300,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "../../etc/passwd",
+    "os:path",
+    "pursuit:nope",
+    "brawl",
+    "<script>alert(1)</script>",
+    [],
+    [1, 2],
+    {},
+    {"a": 1},
+    "9" * 500,
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +56,8 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def one_batch_per_settings():
-    """Envs are made once per settings: making them is not what is tested here, and an episode starts the same in any."""
+    """Envs are made once per settings: making them is not what is tested here, and an episode
+    starts the same in any."""
     made = {}
 
     def make(show, overrides, preset=None, seed=0):
@@ -129,7 +154,9 @@ def test_damaged_replays_give_a_film_or_a_sentence(whole, tmp_path):
         else:
             films += 1
             assert 2 <= len(film) <= 11
-            assert all(np.isfinite(v).all() for v in film.frames[-1].values() if v.dtype.kind == "f")
+            assert all(
+                np.isfinite(v).all() for v in film.frames[-1].values() if v.dtype.kind == "f"
+            )
     assert films > 1000 and refused > 3000
 
 

@@ -1,4 +1,5 @@
-"""The server answers this machine's browser and nobody else, serves what it lists and nothing else, and survives bad input."""
+"""The server answers this machine's browser and nobody else, serves what it lists and nothing else,
+and survives bad input."""
 
 import contextlib
 import http.client
@@ -39,27 +40,43 @@ def get(port, path, method="GET", **headers):
 
 def talk(port, query="game=pursuit", origin=None, **options):
     where = f"ws://127.0.0.1:{port}/ws/stage?{query}"
-    return connect(where, origin=origin or f"http://127.0.0.1:{port}", max_size=2**24, close_timeout=2, **options)
+    return connect(
+        where,
+        origin=origin or f"http://127.0.0.1:{port}",
+        max_size=2**24,
+        close_timeout=2,
+        **options,
+    )
 
 
-# -- who may ask -------------------------------------------------------------------------------------------------------
+# -- who may ask -----------------------------------------------------------------------------------
 
 
 def test_its_own_page_is_served_with_a_strict_policy(port):
     status, body, headers = get(port, "/")
     assert status == 200 and b"importmap" in body
     policy = headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "unsafe-inline" not in policy and "unsafe-eval" not in policy
+    assert (
+        "default-src 'none'" in policy
+        and "unsafe-inline" not in policy
+        and "unsafe-eval" not in policy
+    )
     assert headers["x-frame-options"] == "DENY" and headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1:1", "127.0.0.1.evil.example", "localhost", ""])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1:1", "127.0.0.1.evil.example", "localhost", ""],
+)
 def test_another_host_is_refused(port, host):
-    """A page elsewhere whose name was made to point here (DNS rebinding) keeps its own name in Host."""
+    """A page elsewhere whose name was made to point here (DNS rebinding) keeps its own name in
+    Host."""
     assert get(port, "/api/runs", Host=host)[0] == 403
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "file://", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "file://", "http://127.0.0.1:1"]
+)
 def test_another_origin_is_refused(port, origin):
     assert get(port, "/api/runs", Origin=origin)[0] == 403
     with pytest.raises(InvalidStatus) as refused, talk(port, origin=origin):
@@ -68,7 +85,10 @@ def test_another_origin_is_refused(port, origin):
 
 
 def test_a_socket_without_origin_is_refused(port):
-    with pytest.raises(InvalidStatus), connect(f"ws://127.0.0.1:{port}/ws/stage?game=pursuit", close_timeout=1):
+    with (
+        pytest.raises(InvalidStatus),
+        connect(f"ws://127.0.0.1:{port}/ws/stage?game=pursuit", close_timeout=1),
+    ):
         pass
 
 
@@ -87,16 +107,32 @@ def test_it_listens_on_this_machine_only():
         listener.close()
 
 
-# -- what is served ----------------------------------------------------------------------------------------------------
+# -- what is served --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "//etc/passwd", "/static/index.html", "/etc/passwd",
-     "/api/run/..", "/api/run/%2e%2e%2f%2e%2e", "/api/run/%2fetc", "/api/run/shelf/replay/..%2f..%2fconfig.json", "/view/../spec.py",
-     "/api/run/shelf/replay/%2e%2e%2fconfig.json", "/api/run/shelf%00/x", "/api/run/shelf/replay/x", "/api/run/shelf/replay/x/seen/0",
-     "/api/run/shelf/replay/000000000007-bots-pursuit-best.safetensors/seen/99", "/nothing"],
-)  # fmt: skip
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "//etc/passwd",
+        "/static/index.html",
+        "/etc/passwd",
+        "/api/run/..",
+        "/api/run/%2e%2e%2f%2e%2e",
+        "/api/run/%2fetc",
+        "/api/run/shelf/replay/..%2f..%2fconfig.json",
+        "/view/../spec.py",
+        "/api/run/shelf/replay/%2e%2e%2fconfig.json",
+        "/api/run/shelf%00/x",
+        "/api/run/shelf/replay/x",
+        "/api/run/shelf/replay/x/seen/0",
+        "/api/run/shelf/replay/000000000007-bots-pursuit-best.safetensors/seen/99",
+        "/nothing",
+    ],
+)
 def test_paths_that_lead_elsewhere_find_nothing(port, path):
     status, body, _ = get(port, path)
     assert status == 404
@@ -139,7 +175,9 @@ def test_hostile_names_stay_data(port):
     _, body, headers = get(port, "/api/runs")
     names = [run["name"] for run in json.loads(body)["runs"]]
     assert EVIL in names and headers["content-type"] == "application/json"
-    status, body, headers = get(port, f"/api/run/{EVIL.replace(' ', '%20').replace('<', '%3C').replace('>', '%3E')}")
+    status, body, headers = get(
+        port, f"/api/run/{EVIL.replace(' ', '%20').replace('<', '%3C').replace('>', '%3E')}"
+    )
     assert status == 200 and json.loads(body)["config"]["note"][0].startswith("<script>")
     assert headers["content-type"] == "application/json"
 
@@ -147,16 +185,30 @@ def test_hostile_names_stay_data(port):
 def test_a_run_page_has_everything(port):
     run = json.loads(get(port, "/api/run/learned")[1])
     assert run["state"] == "finished" and run["verdict"] == "too_little_data"  # 4 rows
-    assert run["headline"]["metric"] == run["curve"]["metric"] == run["config"]["checkpoint.best_metric"][0]
+    assert (
+        run["headline"]["metric"]
+        == run["curve"]["metric"]
+        == run["config"]["checkpoint.best_metric"][0]
+    )
     assert run["effective"]["game"] == "pursuit" and run["effective"]["params"]["max_steps"] == 40
     assert run["config"]["envs"][0] == 8
     lengths = {len(values) for values in run["metrics"].values()}
-    assert len(lengths) == 1 and "episode/chaser/return" in run["metrics"] and "speed/share/learn" in run["metrics"]
+    assert (
+        len(lengths) == 1
+        and "episode/chaser/return" in run["metrics"]
+        and "speed/share/learn" in run["metrics"]
+    )
     assert {r["label"] for r in run["replay_list"]} == {"best", "worst", "random"}
 
 
 def test_a_damaged_folder_is_listed_with_what_is_wrong(tmp_path):
-    damaged = {"a": b"{", "b": b"[]", "c": b'{"values": 3}', "d": b'{"values": {"game": ["x"]}}', "e": b"\xff\xfe{}"}
+    damaged = {
+        "a": b"{",
+        "b": b"[]",
+        "c": b'{"values": 3}',
+        "d": b'{"values": {"game": ["x"]}}',
+        "e": b"\xff\xfe{}",
+    }
     for name, content in damaged.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_bytes(content)
@@ -166,7 +218,9 @@ def test_a_damaged_folder_is_listed_with_what_is_wrong(tmp_path):
     with serving(tmp_path) as (_, port):
         status, body, _ = get(port, "/api/runs")
         runs = {run["name"]: run for run in json.loads(body)["runs"]}
-        assert status == 200 and set(runs) == set("abcde") and "cannot be read" in runs["a"]["error"]
+        assert (
+            status == 200 and set(runs) == set("abcde") and "cannot be read" in runs["a"]["error"]
+        )
         assert all(get(port, f"/api/run/{name}")[0] < 500 for name in "cd")
 
 
@@ -175,13 +229,18 @@ def test_no_runs_is_no_error(tmp_path):
         assert json.loads(get(port, "/api/runs")[1])["runs"] == []
 
 
-# -- sessions ----------------------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------
 
 
 def test_bots_play_in_real_time(port):
-    with talk(port, "game=pursuit&agents=chaser=bot:greedy&agents=bot:flee&value=max_steps=50") as socket:
+    with talk(
+        port, "game=pursuit&agents=chaser=bot:greedy&agents=bot:flee&value=max_steps=50"
+    ) as socket:
         header, arrays = unpack(socket.recv(20))
-        assert header["kind"] == "episode" and header["players"] == ["bot:greedy", *["bot:flee"] * 3]
+        assert header["kind"] == "episode" and header["players"] == [
+            "bot:greedy",
+            *["bot:flee"] * 3,
+        ]
         assert header["params"]["max_steps"] == 50
         socket.send('{"speed": 16}')
         counts = [unpack(socket.recv(20))[0]["count"] for _ in range(5)]
@@ -190,12 +249,21 @@ def test_bots_play_in_real_time(port):
 
 @pytest.mark.parametrize(
     ("query", "words"),
-    [("game=nothing", "unknown game"), ("game=os:path", "allow it with"), ("run=nowhere", "there is no run"), ("", "nothing to show"),
-     ("game=pursuit&agents=bot:x", "has no 'bot:x'"), ("game=pursuit&value=runners=1000", "at most 64"),
-     ("game=pursuit&value=x", "no NAME=NUMBER"), ("game=pursuit&take=9", "makes no sense"), ("game=pursuit&seed=-1", "whole number"),
-     ("game=pursuit&seed=%C2%B2", "whole number"), ("game=pursuit&take=%C2%B2", "makes no sense"),
-     ("run=shelf&replay=000000000007-bots-pursuit-best.safetensors&at=999", "no step 999")],
-)  # fmt: skip
+    [
+        ("game=nothing", "unknown game"),
+        ("game=os:path", "allow it with"),
+        ("run=nowhere", "there is no run"),
+        ("", "nothing to show"),
+        ("game=pursuit&agents=bot:x", "has no 'bot:x'"),
+        ("game=pursuit&value=runners=1000", "at most 64"),
+        ("game=pursuit&value=x", "no NAME=NUMBER"),
+        ("game=pursuit&take=9", "makes no sense"),
+        ("game=pursuit&seed=-1", "whole number"),
+        ("game=pursuit&seed=%C2%B2", "whole number"),
+        ("game=pursuit&take=%C2%B2", "makes no sense"),
+        ("run=shelf&replay=000000000007-bots-pursuit-best.safetensors&at=999", "no step 999"),
+    ],
+)
 def test_what_cannot_be_shown_is_one_sentence(port, query, words):
     with talk(port, query) as socket:
         message = socket.recv(20)
@@ -203,7 +271,14 @@ def test_what_cannot_be_shown_is_one_sentence(port, query, words):
 
 
 @pytest.mark.parametrize(
-    "message", ["x" * (MOST_MESSAGE + 1), b"\x00" * 64, '{"take": 99}', "{", '{"keys": ["' + "k" * 9000 + '"]}']
+    "message",
+    [
+        "x" * (MOST_MESSAGE + 1),
+        b"\x00" * 64,
+        '{"take": 99}',
+        "{",
+        '{"keys": ["' + "k" * 9000 + '"]}',
+    ],
 )
 def test_oversized_and_senseless_messages_end_the_connection(port, message):
     with talk(port) as socket:
@@ -215,18 +290,25 @@ def test_oversized_and_senseless_messages_end_the_connection(port, message):
     assert get(port, "/api/runs")[0] == 200  # the others go on
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 def ludus(*arguments):
-    done = subprocess.run([sys.executable, "-m", "ludus", *arguments], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-m", "ludus", *arguments], capture_output=True, text=True, timeout=100
+    )
     return done.returncode, done.stderr
 
 
 def test_what_was_named_is_sorted_out(root):
     assert sort_out(View(what=("pursuit",))) == ("pursuit", [])
     assert sort_out(View(what=(str(root / "learned"),))) == (None, [root / "learned"])
-    for what in (("pursuit", "brawl"), ("nothing",), (str(root / "missing"),), ("pursuit", str(root / "learned"))):
+    for what in (
+        ("pursuit", "brawl"),
+        ("nothing",),
+        (str(root / "missing"),),
+        ("pursuit", str(root / "learned")),
+    ):
         with pytest.raises(LudusError):
             sort_out(View(what=what))
     with pytest.raises(LudusError, match="name the game"):
@@ -251,7 +333,9 @@ def test_who_ends_the_viewer_while_it_answers_sees_no_traceback(tmp_path):
     with listen(0) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-c", SLOW, str(tmp_path), str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as viewer:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as viewer:
         assert "Ctrl-C ends" in viewer.stderr.readline()
         asking = http.client.HTTPConnection("127.0.0.1", port)
         for _ in range(100):

@@ -21,7 +21,8 @@ STILL_EXPLORING = 0.5
 
 @dataclass(frozen=True)
 class Budget:
-    """What a config comes to on this machine. None: not known, as where the budget is in seconds."""
+    """What a config comes to on this machine. None: not known, as where the budget is in
+    seconds."""
 
     refused: str = ""
     """Why training would not even start."""
@@ -48,22 +49,27 @@ def judge(budget: Budget) -> list[Finding]:
 def refused(budget: Budget) -> Iterator[Finding]:
     """Training would be refused before the first step.
 
-    Numbers that do not fit each other (a rollout longer than the budget makes no update at all, a batch that does not divide
-    into its minibatches), or something that is not there, such as a GPU.
+    Numbers that do not fit each other (a rollout longer than the budget makes no update at all, a
+    batch that does not divide into its minibatches), or something that is not there, such as a GPU.
 
     The message says which number to change.
     """
     if budget.refused:
         yield Finding(
-            check="refused", severity="critical", cause="training would not start", evidence=budget.refused,
-            fix=budget.refused.rpartition(": ")[2], confidence=1.0,
-        )  # fmt: skip
+            check="refused",
+            severity="critical",
+            cause="training would not start",
+            evidence=budget.refused,
+            fix=budget.refused.rpartition(": ")[2],
+            confidence=1.0,
+        )
 
 
 def few_updates(budget: Budget) -> Iterator[Finding]:
     """The budget allows only a handful of iterations.
 
-    Each iteration gathers so much that the policy is improved only a few times; schedules then go in large jumps.
+    Each iteration gathers so much that the policy is improved only a few times; schedules then go
+    in large jumps.
 
     Fewer envs or a shorter rollout, or a larger budget.
     """
@@ -73,8 +79,10 @@ def few_updates(budget: Budget) -> Iterator[Finding]:
             check="few_updates",
             severity="warning",
             cause=f"there will be only about {budget.iterations:.0f} iterations",
-            evidence=f"{budget.iterations:.1f} rollouts fit in the budget{updates}; {FEW} is little",
-            fix="fewer envs, a shorter rollout, or a larger budget (train.total_agent_steps, train.total_seconds)",
+            evidence=f"{budget.iterations:.1f} rollouts fit in the budget{updates}; {FEW} is "
+            "little",
+            fix="fewer envs, a shorter rollout, or a larger budget (train.total_agent_steps, "
+            "train.total_seconds)",
             confidence=0.7,
         )
 
@@ -82,8 +90,8 @@ def few_updates(budget: Budget) -> Iterator[Finding]:
 def few_episodes(budget: Budget) -> Iterator[Finding]:
     """Every env plays only an episode or two in the whole run.
 
-    What comes late in an episode is then hardly ever seen, and first episodes that are cut to put envs out of step are most of
-    what there is.
+    What comes late in an episode is then hardly ever seen, and first episodes that are cut to put
+    envs out of step are most of what there is.
 
     Fewer envs, or a larger budget.
     """
@@ -101,8 +109,8 @@ def few_episodes(budget: Budget) -> Iterator[Finding]:
 def memory_short(budget: Budget) -> Iterator[Finding]:
     """Rollout or replay take most of the memory that is free.
 
-    They grow with envs, rollout and observation; pictures are the usual cause. A run that swaps is a hundred times slower; one
-    that runs out is killed without a word.
+    They grow with envs, rollout and observation; pictures are the usual cause. A run that swaps is
+    a hundred times slower; one that runs out is killed without a word.
 
     Fewer envs, a shorter rollout, a smaller replay.
     """
@@ -140,8 +148,8 @@ def too_many_threads(budget: Budget) -> Iterator[Finding]:
 def exploration_budget(budget: Budget) -> Iterator[Finding]:
     """Random actions end within the first tenth of the run, or are still half of all at its end.
 
-    Epsilon counted in episodes depends on how long they are: short ones spend it in minutes, long ones never. A schedule made
-    for another budget does the same.
+    Epsilon counted in episodes depends on how long they are: short ones spend it in minutes, long
+    ones never. A schedule made for another budget does the same.
 
     Count in steps, over about a third of the budget.
     """
@@ -154,9 +162,12 @@ def exploration_budget(budget: Budget) -> Iterator[Finding]:
         yield Finding(
             check="exploration_budget",
             severity="warning",
-            cause="random actions end almost at once" if spent else "most actions are still random near the end of the run",
+            cause="random actions end almost at once"
+            if spent
+            else "most actions are still random near the end of the run",
             evidence=f"share of random actions: {shares} of the run",
-            fix="let it fall over about a third of the run: --rainbow.epsilon-unit steps, --rainbow.epsilon-over a third of the budget",
+            fix="let it fall over about a third of the run: --rainbow.epsilon-unit steps, "
+            "--rainbow.epsilon-over a third of the budget",
             confidence=0.7,
         )
 
@@ -185,19 +196,23 @@ def warm_up_long(budget: Budget) -> Iterator[Finding]:
 def checkpoint_rate(budget: Budget) -> Iterator[Finding]:
     """Checkpoints come with every iteration, or none before the end of the run.
 
-    An interval in another unit than it was meant in: iterations taken for steps, steps for seconds. The one slows training
-    down, the other loses everything when the machine goes down.
+    An interval in another unit than it was meant in: iterations taken for steps, steps for seconds.
+    The one slows training down, the other loses everything when the machine goes down.
 
     Once a minute is usual: checkpoint.every_seconds 60.
     """
     never = budget.checkpoints is not None and budget.checkpoints < 1
     between = budget.iterations_per_checkpoint
     if never or (between is not None and between <= 1):
-        impossible = between is not None and between < HALF_A_ROLLOUT  # an interval that nobody can keep was not meant
+        impossible = (
+            between is not None and between < HALF_A_ROLLOUT
+        )  # an interval that nobody can keep was not meant
         yield Finding(
             check="checkpoint_rate",
             severity="warning" if never or impossible else "info",
-            cause="no checkpoint before the end of the run" if never else "a checkpoint after every iteration",
+            cause="no checkpoint before the end of the run"
+            if never
+            else "a checkpoint after every iteration",
             evidence=f"{budget.checkpoints:.2g} in the whole run"
             if never
             else f"{between:.2g} iterations between two checkpoints",
@@ -208,5 +223,12 @@ def checkpoint_rate(budget: Budget) -> Iterator[Finding]:
 
 
 CHECKS = (
-    refused, few_updates, few_episodes, memory_short, too_many_threads, exploration_budget, warm_up_long, checkpoint_rate,
-)  # fmt: skip
+    refused,
+    few_updates,
+    few_episodes,
+    memory_short,
+    too_many_threads,
+    exploration_budget,
+    warm_up_long,
+    checkpoint_rate,
+)

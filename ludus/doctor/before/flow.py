@@ -18,7 +18,8 @@ class Flow:
     gradients: Mapping[str, float]
     """Parameter → norm of its gradient."""
     inputs: Mapping[str, float]
-    """Block of inputs → change of the output when it is exchanged between envs. Only blocks that differ between envs."""
+    """Block of inputs → change of the output when it is exchanged between envs. Only blocks that
+    differ between envs."""
 
 
 def judge(flow: Flow) -> list[Finding]:
@@ -39,9 +40,13 @@ def parameter_without_gradient(flow: Flow) -> Iterator[Finding]:
     yield Finding(
         check="parameter_without_gradient",
         severity="critical" if every else "warning",
-        cause=f"{'nothing' if every else 'not every part'} of the network of {flow.role} is trained",
-        evidence=f"no gradient in {len(silent)} of {len(flow.gradients)} parameters: {', '.join(silent[:6])}{' …' if len(silent) > 6 else ''}",
-        fix="see whether any reward was earned in the rollout" if every else f"follow the output of '{silent[0]}' to the loss",
+        cause=f"{'nothing' if every else 'not every part'} of the network of {flow.role} is "
+        "trained",
+        evidence=f"no gradient in {len(silent)} of {len(flow.gradients)} parameters: "
+        f"{', '.join(silent[:6])}{' …' if len(silent) > 6 else ''}",
+        fix="see whether any reward was earned in the rollout"
+        if every
+        else f"follow the output of '{silent[0]}' to the loss",
         confidence=0.8,
     )
 
@@ -49,7 +54,8 @@ def parameter_without_gradient(flow: Flow) -> Iterator[Finding]:
 def input_ignored(flow: Flow) -> Iterator[Finding]:
     """Exchanging a block of inputs between envs leaves the policy's output as it is.
 
-    The block does not reach the network: a slice that is off, a mask that covers it, weights that start at zero and stay there.
+    The block does not reach the network: a slice that is off, a mask that covers it, weights that
+    start at zero and stay there.
 
     Follow it from the observation to the first layer.
     """
@@ -60,7 +66,8 @@ def input_ignored(flow: Flow) -> Iterator[Finding]:
             check="input_ignored",
             severity="critical" if every else "warning",
             cause=f"the policy of {flow.role} does not depend on {', '.join(ignored)}",
-            evidence=", ".join(f"{name} {change:.2g}" for name, change in flow.inputs.items()) + " (change of the output)",
+            evidence=", ".join(f"{name} {change:.2g}" for name, change in flow.inputs.items())
+            + " (change of the output)",
             fix=f"follow '{ignored[0]}' from the observation to the first layer",
             confidence=0.8,
         )

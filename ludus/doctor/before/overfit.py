@@ -1,4 +1,5 @@
-"""Can one fixed seed be mastered in a short run? What cannot be learnt by heart cannot be learnt."""
+"""Can one fixed seed be mastered in a short run? What cannot be learnt by heart cannot be
+learnt."""
 
 from __future__ import annotations
 
@@ -33,12 +34,15 @@ def judge(tried: Overfit) -> list[Finding]:
 
 
 def seed_not_mastered(tried: Overfit) -> Iterator[Finding]:
-    """A policy that sees only one episode, over and over, against opponents that stand still, has not got better at it.
+    """A policy that sees only one episode, over and over, against opponents that stand still, has
+    not got better at it.
 
-    With everything the same each time there is nothing to generalise: what is left is the learning itself. Rewards that are
-    never met, observations that do not tell where the agent is, a learning rate that is far off.
+    With everything the same each time there is nothing to generalise: what is left is the learning
+    itself. Rewards that are never met, observations that do not tell where the agent is, a learning
+    rate that is far off.
 
-    Give it more seconds first. Then look at the other findings, and at what the best bot does in this episode.
+    Give it more seconds first. Then look at the other findings, and at what the best bot does in
+    this episode.
     """
     if len(tried.before) < 2 or len(tried.after) < 2:
         return
@@ -46,7 +50,9 @@ def seed_not_mastered(tried: Overfit) -> Iterator[Finding]:
     start, end = float(tried.before.mean()), float(tried.after.mean())
     known = math.isfinite(tried.best_bot)
     nothing_to_do = known and tried.best_bot <= start + error
-    mastered = end - start > SURE * error and (not known or end >= start + PART * (tried.best_bot - start))
+    mastered = end - start > SURE * error and (
+        not known or end >= start + PART * (tried.best_bot - start)
+    )
     fine = mastered or nothing_to_do
     yield Finding(
         check="seed_mastered" if fine else "seed_not_mastered",
@@ -61,7 +67,9 @@ def seed_not_mastered(tried: Overfit) -> Iterator[Finding]:
         ),
         evidence=f"return {start:.4g} before, {end:.4g} after {tried.seconds:.0f} s"
         + (f"; best bot {tried.best_bot:.4g}" if known else ""),
-        fix="nothing" if fine else "more seconds; then the other findings, and what the best bot does differently",
+        fix="nothing"
+        if fine
+        else "more seconds; then the other findings, and what the best bot does differently",
         confidence=0.6,
     )
 

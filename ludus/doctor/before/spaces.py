@@ -1,4 +1,5 @@
-"""Observations that are numbers of a sensible size, actions that do something, the same game for the same seed."""
+"""Observations that are numbers of a sensible size, actions that do something, the same game for
+the same seed."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ludus.doctor.finding import Finding
 LARGE = 20.0
 """Without normalisation: units of a layer that starts with weights around 0.1 saturate."""
 UNBOUNDED = 1e5
-"""With normalisation: what grows that far in an episode has no bounds, and its mean and deviation never settle."""
+"""With normalisation: what grows that far in an episode has no bounds, and its mean and deviation
+never settle."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ def _some(names: tuple[str, ...] | list[str]) -> str:
 def not_deterministic(seen: Spaces) -> Iterator[Finding]:
     """The same state and the same seed, played again, gave another game.
 
-    Something draws randomness that the seed does not govern: a global generator, the clock, an array used before it is written.
+    Something draws randomness that the seed does not govern: a global generator, the clock, an
+    array used before it is written.
 
     Draw from the env's own key. Without this no run can be repeated, resumed or compared.
     """
@@ -64,7 +67,8 @@ def not_deterministic(seen: Spaces) -> Iterator[Finding]:
 def observation_not_finite(seen: Spaces) -> Iterator[Finding]:
     """Observation entries are NaN or infinite before anything is learnt.
 
-    A division by a distance that can be zero, a logarithm of nothing, an entry that is read before it is written.
+    A division by a distance that can be zero, a logarithm of nothing, an entry that is read before
+    it is written.
 
     Guard the division; write the entry in every step.
     """
@@ -82,8 +86,8 @@ def observation_not_finite(seen: Spaces) -> Iterator[Finding]:
 def observation_scale(seen: Spaces) -> Iterator[Finding]:
     """Observation entries are so large that the network saturates, or grow without bounds.
 
-    Positions in centimetres, counters of steps, products of counts. A normaliser mends what is merely large; what keeps
-    growing it cannot follow.
+    Positions in centimetres, counters of steps, products of counts. A normaliser mends what is
+    merely large; what keeps growing it cannot follow.
 
     Divide by the largest value there can be, or set policy.normalise_observation.
     """
@@ -95,8 +99,10 @@ def observation_scale(seen: Spaces) -> Iterator[Finding]:
             check="observation_scale",
             severity="warning",
             cause=f"{len(large)} observation entries of {seen.role} are far too large",
-            evidence=f"{_some(large)}: up to {size.max():.3g}" + ("" if seen.normalised else "; observations are not normalised"),
-            fix="divide by the largest possible value" + ("" if seen.normalised else ", or --policy.normalise-observation True"),
+            evidence=f"{_some(large)}: up to {size.max():.3g}"
+            + ("" if seen.normalised else "; observations are not normalised"),
+            fix="divide by the largest possible value"
+            + ("" if seen.normalised else ", or --policy.normalise-observation True"),
             confidence=0.7,
             overrides={} if seen.normalised else {"policy.normalise_observation": "True"},
         )
@@ -109,13 +115,18 @@ def observation_constant(seen: Spaces) -> Iterator[Finding]:
 
     Take out what can never change: each costs a column of weights.
     """
-    same = [n for n, a, b in zip(seen.entries, seen.low, seen.high, strict=True) if a == b and n not in seen.not_finite]
+    same = [
+        n
+        for n, a, b in zip(seen.entries, seen.low, seen.high, strict=True)
+        if a == b and n not in seen.not_finite
+    ]
     if same:
         every = len(same) == len(seen.entries)
         yield Finding(
             check="observation_constant",
             severity="critical" if every else "info",
-            cause=f"{'all' if every else len(same)} observation entries of {seen.role} never change",
+            cause=f"{'all' if every else len(same)} observation entries of {seen.role} never "
+            "change",
             evidence=_some(same),
             fix="write them in every step" if every else "leave them out if they can never change",
             confidence=0.95 if every else 0.4,
@@ -125,7 +136,8 @@ def observation_constant(seen: Spaces) -> Iterator[Finding]:
 def action_without_effect(seen: Spaces) -> Iterator[Finding]:
     """Changing an action entry changed nothing in the game, in any situation that was tried.
 
-    An entry that the rules do not read, an index that is off by one, or an action that needs a situation nobody got into.
+    An entry that the rules do not read, an index that is off by one, or an action that needs a
+    situation nobody got into.
 
     Follow the entry into the rules; remove it if nothing reads it.
     """
@@ -134,7 +146,8 @@ def action_without_effect(seen: Spaces) -> Iterator[Finding]:
             check="action_without_effect",
             severity="warning",
             cause=f"{seen.role}: nothing depends on {_some(seen.dead_actions)}",
-            evidence=f"played both ways for a few steps from {seen.situations} situations, with the same result",
+            evidence=f"played both ways for a few steps from {seen.situations} situations, with "
+            "the same result",
             fix="see where the rules read it; remove it if nothing does",
             confidence=0.5,
         )
@@ -149,4 +162,10 @@ def action_without_effect(seen: Spaces) -> Iterator[Finding]:
         )
 
 
-CHECKS = (not_deterministic, observation_not_finite, observation_scale, observation_constant, action_without_effect)
+CHECKS = (
+    not_deterministic,
+    observation_not_finite,
+    observation_scale,
+    observation_constant,
+    action_without_effect,
+)

@@ -1,6 +1,8 @@
-"""The checks of a training log, one file per family. A check takes the log and yields findings; its name is the finding's.
+"""The checks of a training log, one file per family. A check takes the log and yields findings; its
+name is the finding's.
 
-A docstring has three paragraphs for a newcomer: what the check sees, why it happens, what to do. The handbook is made of them.
+A docstring has three paragraphs for a newcomer: what the check sees, why it happens, what to do.
+The handbook is made of them.
 """
 
 from __future__ import annotations

@@ -11,17 +11,27 @@ MOST_OF_THE_BUDGET = 0.5
 
 
 def stage_not_passed(log: Log) -> Iterator[Finding]:
-    """A stage of the curriculum has taken half of the budget, and what ends it is not reached. Nothing is said where the stage
-    ends after a number of steps anyway.
+    """A stage of the curriculum has taken half of the budget, and what ends it is not reached.
+    Nothing is said where the stage ends after a number of steps anyway.
 
-    The aim is out of reach of the policy, of the opponents it trains against or of the episodes it is measured over; or the
-    policy does not learn. The later stages, and what the run is for, are never played.
+    The aim is out of reach of the policy, of the opponents it trains against or of the episodes it
+    is measured over; or the policy does not learn. The later stages, and what the run is for, are
+    never played.
 
-    Lower what the stage asks for, make it easier, or limit it with most_agent_steps, so that the run moves on in any case.
+    Lower what the stage asks for, make it easier, or limit it with most_agent_steps, so that the
+    run moves on in any case.
     """
-    stage, stages, spent = (log.get(f"curriculum/{name}") for name in ("stage", "stages", "stage_agent_steps"))
+    stage, stages, spent = (
+        log.get(f"curriculum/{name}") for name in ("stage", "stages", "stage_agent_steps")
+    )
     steps = log.get(STEPS)
-    if stage is None or stages is None or spent is None or steps is None or stage.values[-1] >= stages.values[-1] - 1:
+    if (
+        stage is None
+        or stages is None
+        or spent is None
+        or steps is None
+        or stage.values[-1] >= stages.values[-1] - 1
+    ):
         return
     number, count = int(stage.values[-1]), int(stages.values[-1])
     settings = log.config.get("curriculum.stages") or []
@@ -37,10 +47,12 @@ def stage_not_passed(log: Log) -> Iterator[Finding]:
     yield Finding(
         check="stage_not_passed",
         severity="warning",
-        cause=f"stage {number + 1} of {count} of the curriculum has taken {share:.0%} of the budget and is not passed",
+        cause=f"stage {number + 1} of {count} of the curriculum has taken {share:.0%} of the "
+        "budget and is not passed",
         evidence=where,
         confidence=0.8,
-        fix=f"lower what stage {number + 1} asks for, make it easier, or give it most_agent_steps in the recipe",
+        fix=f"lower what stage {number + 1} asks for, make it easier, or give it most_agent_steps "
+        "in the recipe",
         first_step=int(steps.values[-1] - spent.values[-1]),
         last_step=spent.last_step,
     )

@@ -1,4 +1,5 @@
-"""Does the environment behave: rewards to be had, episodes of a sensible length, observations that are numbers?"""
+"""Does the environment behave: rewards to be had, episodes of a sensible length, observations that
+are numbers?"""
 
 from __future__ import annotations
 
@@ -14,19 +15,24 @@ from ludus.doctor.statistics import certainty, noise
 
 VERY_SHORT = 2.5
 JUMP = 3.0
-"""A policy that learns changes lengths little by little; from one row to the next it takes a change of the game."""
+"""A policy that learns changes lengths little by little; from one row to the next it takes a change
+of the game."""
 SIDE = 12
-"""Rows on either side of a jump that have to be steady: single episodes never are, a changed game's means are."""
+"""Rows on either side of a jump that have to be steady: single episodes never are, a changed game's
+means are."""
 
 
 def reward_never_met(log: Log) -> Iterator[Finding]:
-    """Every episode earns exactly the same: the reward depends on nothing the agent has done so far.
+    """Every episode earns exactly the same: the reward depends on nothing the agent has done so
+    far.
 
-    Random play never meets the reward (a flag no one reaches in 200 steps), episodes are cut off before it can be earned, or
-    rewards were lost on the way to the learner. All returns alike means all advantages zero: there is nothing to learn from.
+    Random play never meets the reward (a flag no one reaches in 200 steps), episodes are cut off
+    before it can be earned, or rewards were lost on the way to the learner. All returns alike means
+    all advantages zero: there is nothing to learn from.
 
-    See what a scripted player earns in the same environment. Start nearer to the goal, add potential-based shaping, lengthen
-    episodes, explore more; read the reward's weights back from the simulator.
+    See what a scripted player earns in the same environment. Start nearer to the goal, add
+    potential-based shaping, lengthen episodes, explore more; read the reward's weights back from
+    the simulator.
     """
     for role in log.roles():
         curve, alike = log.get(f"episode/{role}/return"), rows_alike(log, role)
@@ -38,14 +44,16 @@ def reward_never_met(log: Log) -> Iterator[Finding]:
             cause=f"every episode of {role} earns the same, so there is nothing to learn from",
             evidence=f"return {curve.values[0]:.4g} in {alike} rows without any variation",
             confidence=0.85,
-            fix="see what a scripted player earns; start nearer to the goal or shape the reward; check that rewards arrive",
+            fix="see what a scripted player earns; start nearer to the goal or shape the reward; "
+            "check that rewards arrive",
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
 
 
 def rows_alike(log: Log, role: str) -> int:
-    """How many rows from the start on have the same return: all, the first half, or 0 where returns differ before that."""
+    """How many rows from the start on have the same return: all, the first half, or 0 where returns
+    differ before that."""
     curve = log.get(f"episode/{role}/return")
     if curve is None or len(curve) < FEWEST_ROWS or curve.first_step > LATE * curve.last_step:
         return 0
@@ -54,7 +62,9 @@ def rows_alike(log: Log, role: str) -> int:
     early = curve.values[: max(FEWEST_ROWS, len(curve) // 2)]
     little = ALIKE * max(1.0, abs(float(early[0])))
     spread = log.get(f"episode/{role}/return_std")
-    if float(np.ptp(early)) > little or (spread is not None and float(spread.values[: len(early)].max()) > ALIKE):
+    if float(np.ptp(early)) > little or (
+        spread is not None and float(spread.values[: len(early)].max()) > ALIKE
+    ):
         return 0  # or means alike by chance: single episodes differ
     return len(curve) if float(np.ptp(curve.values)) <= little else len(early)
 
@@ -62,21 +72,25 @@ def rows_alike(log: Log, role: str) -> int:
 def return_not_a_number(log: Log) -> Iterator[Finding]:
     """The mean return is written as NaN after it had been a number.
 
-    A reward was NaN or infinite (a division by zero in the game), or no episode ended in that iteration and the library
-    writes NaN for an empty mean.
+    A reward was NaN or infinite (a division by zero in the game), or no episode ended in that
+    iteration and the library writes NaN for an empty mean.
 
-    Check rewards for NaN where they are made. If episodes are longer than an iteration, average over more of them.
+    Check rewards for NaN where they are made. If episodes are longer than an iteration, average
+    over more of them.
     """
     for role in log.roles():
         name = f"episode/{role}/return"
         curve, since = log.get(name), log.not_finite.get(name)
         if log.ours or since is None or curve is None or since <= curve.first_step:
-            continue  # ours leave a mean of nothing out; before the first episode ends there is nothing to average
+            # ours leave a mean of nothing out; before the first episode ends there is nothing to
+            # average
+            continue
         yield Finding(
             check="return_not_a_number",
             severity="warning",
             cause=f"the return of {role} is not a number: a reward was NaN, or no episode ended",
-            evidence=f"first at step {since:,}, after {int((curve.steps < since).sum())} rows with a number",
+            evidence=f"first at step {since:,}, after {int((curve.steps < since).sum())} rows with "
+            "a number",
             confidence=0.6,
             fix="check rewards for NaN where they are made",
             first_step=since,
@@ -87,8 +101,8 @@ def return_not_a_number(log: Log) -> Iterator[Finding]:
 def episodes_too_short(log: Log) -> Iterator[Finding]:
     """Episodes last two steps or less.
 
-    The env ends as soon as it starts: a wrong sign in the condition for the end, a state that is not reset, a reset on every
-    step.
+    The env ends as soon as it starts: a wrong sign in the condition for the end, a state that is
+    not reset, a reset on every step.
 
     Play an episode by hand and print why it ends.
     """
@@ -111,13 +125,15 @@ def episodes_too_short(log: Log) -> Iterator[Finding]:
 
 
 def game_changed(log: Log) -> Iterator[Finding]:
-    """Episode length or return jumped from one row to the next and stayed there, though neither a schedule nor a stage of the run's own
-    curriculum changed the game there.
+    """Episode length or return jumped from one row to the next and stayed there, though neither a
+    schedule nor a stage of the run's own curriculum changed the game there.
 
-    The game was changed under the policy: another preset, a curriculum of another library, a reward weight, a time limit. A
-    policy changes slowly; a game does not. Nor does a network that breaks: of jumps after that only not_finite speaks.
+    The game was changed under the policy: another preset, a curriculum of another library, a reward
+    weight, a time limit. A policy changes slowly; a game does not. Nor does a network that breaks:
+    of jumps after that only not_finite speaks.
 
-    Compare the parameters of the game before and after that step. If a curriculum did it, make its stages smaller.
+    Compare the parameters of the game before and after that step. If a curriculum did it, make its
+    stages smaller.
     """
     broken = first_broken(log)
     for role in log.roles():
@@ -136,8 +152,10 @@ def game_changed(log: Log) -> Iterator[Finding]:
         yield Finding(
             check="game_changed",
             severity="warning",
-            cause=f"episodes of {role} changed from one row to the next: the game is not the same any more",
-            evidence=f"length {lengths.values[at - 5 : at].mean():.4g} before and {lengths.values[at + 1 : at + 6].mean():.4g} after step "
+            cause=f"episodes of {role} changed from one row to the next: the game is not the same "
+            "any more",
+            evidence=f"length {lengths.values[at - 5 : at].mean():.4g} before and "
+            f"{lengths.values[at + 1 : at + 6].mean():.4g} after step "
             f"{int(lengths.steps[at]):,}, return {before.mean():.4g} and {after.mean():.4g}",
             confidence=0.5,
             fix="compare the game's parameters before and after that step",
@@ -147,8 +165,8 @@ def game_changed(log: Log) -> Iterator[Finding]:
 
 
 def _largest_jump(values: np.ndarray) -> tuple[int, float]:
-    """Where the mean of the next rows differs most from that of the last ones, in ratio, with both sides steady. The row in
-    between holds episodes of both games: it counts to neither side."""
+    """Where the mean of the next rows differs most from that of the last ones, in ratio, with both
+    sides steady. The row in between holds episodes of both games: it counts to neither side."""
     best, where = 1.0, 0
     for at in range(SIDE, len(values) - SIDE):
         a, b = values[at - SIDE : at], values[at + 1 : at + 1 + SIDE]
@@ -171,19 +189,24 @@ def _changed_on_purpose(log: Log, first: float, last: float) -> bool:
 
 
 def game_values_change(log: Log) -> Iterator[Finding]:
-    """A value of the game has changed since the run began, or is another one in training than in evaluation. Never more than a note.
+    """A value of the game has changed since the run began, or is another one in training than in
+    evaluation. Never more than a note.
 
-    A schedule (`--game.trees "0 -> 20"`) or a stage of a curriculum did it, on purpose. Figures from before the change are
-    of another game, and so are those of training beside those of evaluation as long as the two differ: an agent that catches all in
-    the easy game may catch one in ten in the one that is evaluated. Checks that compare such figures leave them out, or are silent.
+    A schedule (`--game.trees "0 -> 20"`) or a stage of a curriculum did it, on purpose. Figures
+    from before the change are of another game, and so are those of training beside those of
+    evaluation as long as the two differ: an agent that catches all in the easy game may catch one
+    in ten in the one that is evaluated. Checks that compare such figures leave them out, or are
+    silent.
 
-    Nothing is wrong. Compare training with evaluation once both play the same values; `game/PARAM` in metrics.jsonl shows when.
+    Nothing is wrong. Compare training with evaluation once both play the same values; `game/PARAM`
+    in metrics.jsonl shows when.
     """
     values = log.game_values()
     if not values:
         return
     told = [
-        f"{v.name} {v.first:.3g} at first, {v.now:.3g} now" + (f" ({v.evaluated:.3g} in evaluations)" if v.differs else "")
+        f"{v.name} {v.first:.3g} at first, {v.now:.3g} now"
+        + (f" ({v.evaluated:.3g} in evaluations)" if v.differs else "")
         for v in values
     ]
     differ = any(v.differs for v in values)
@@ -191,9 +214,14 @@ def game_values_change(log: Log) -> Iterator[Finding]:
     yield Finding(
         check="game_values_change",
         severity="info",
-        cause=f"{'training plays another game than evaluation' if differ else 'the game changed while training, as planned'}: "
-        f"{'; '.join(told[:3])}{' …' if len(told) > 3 else ''}",
-        evidence=f"last change at step {int(last):,}; figures of training from before are of another game"
+        cause=(
+            "training plays another game than evaluation: "
+            if differ
+            else "the game changed while training, as planned: "
+        )
+        + f"{'; '.join(told[:3])}{' …' if len(told) > 3 else ''}",
+        evidence=f"last change at step {int(last):,}; figures of training from before are of "
+        "another game"
         if last >= 0
         else "no change so far",
         confidence=1.0,
@@ -227,11 +255,20 @@ def observations_broken(log: Log) -> Iterator[Finding]:
             yield Finding(
                 check="observations_broken",
                 severity="info",
-                cause=f"{len(entries)} observation entries of {role} did not change in a whole rollout",
+                cause=f"{len(entries)} observation entries of {role} did not change in a whole "
+                "rollout",
                 evidence=f"entries: {', '.join(entries[:8])}{' …' if len(entries) > 8 else ''}",
                 confidence=0.3,
-                fix="take out what is never written; nothing to do where the game simply did not use them yet",
+                fix="take out what is never written; nothing to do where the game simply did not "
+                "use them yet",
             )
 
 
-CHECKS = (observations_broken, return_not_a_number, reward_never_met, episodes_too_short, game_changed, game_values_change)
+CHECKS = (
+    observations_broken,
+    return_not_a_number,
+    reward_never_met,
+    episodes_too_short,
+    game_changed,
+    game_values_change,
+)

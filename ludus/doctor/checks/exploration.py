@@ -22,14 +22,20 @@ TINY_STD = 0.02
 
 
 def action_never_tried(log: Log) -> Iterator[Finding]:
-    """Options of a choice are hardly ever taken, from the start. Where the mask did not allow them, this is only noted.
+    """Options of a choice are hardly ever taken, from the start. Where the mask did not allow them,
+    this is only noted.
 
-    A mask that never allows it, an initial bias, or a wrong index in the action's table: what is never tried is never learnt.
+    A mask that never allows it, an initial bias, or a wrong index in the action's table: what is
+    never tried is never learnt.
 
     Count how often the mask allows it; see whether it has any effect; remove it if it has none.
     """
     for role in log.roles():
-        never = [c for c in log.starting(f"action/{role}/") if _is_option(c) and len(c) >= 5 and float(c.values.max()) < NEVER]
+        never = [
+            c
+            for c in log.starting(f"action/{role}/")
+            if _is_option(c) and len(c) >= 5 and float(c.values.max()) < NEVER
+        ]
         names = [c.name.split("/", 2)[2] for c in never]
         forbidden = log.lists.get(f"mask/{role}/never_allowed", [])
         untried = [name for name in names if name not in forbidden]
@@ -41,25 +47,39 @@ def action_never_tried(log: Log) -> Iterator[Finding]:
             severity="warning" if untried else "info",
             cause=f"{role} never tries {', '.join(shown[:4])}{' …' if len(shown) > 4 else ''}"
             + ("" if untried else ", which its mask did not allow"),
-            evidence=f"{len(names)} options, each at most {max(float(c.values.max()) for c in never):.2g} of its actions in any iteration"
-            + (f"; {len(names) - len(untried)} of them not allowed when the mask was last looked at" if forbidden else ""),
+            evidence=f"{len(names)} options, each at most "
+            f"{max(float(c.values.max()) for c in never):.2g} of its actions in any iteration"
+            + (
+                f"; {len(names) - len(untried)} of them not allowed when the mask was last looked "
+                "at"
+                if forbidden
+                else ""
+            ),
             confidence=0.5,
-            fix="see how often the mask allows it, and whether it has an effect; otherwise remove it",
+            fix="see how often the mask allows it, and whether it has an effect; otherwise remove "
+            "it",
             first_step=never[0].first_step,
             last_step=never[0].last_step,
         )
 
 
 def _is_option(curve: Curve) -> bool:
-    return curve.name.count("/") == 3 and curve.name.rsplit("/", 1)[-1] not in ("mean", "std", "saturated", "pressed")
+    return curve.name.count("/") == 3 and curve.name.rsplit("/", 1)[-1] not in (
+        "mean",
+        "std",
+        "saturated",
+        "pressed",
+    )
 
 
 def actions_saturated(log: Log) -> Iterator[Finding]:
     """Nearly all values of a continuous action lie at its limits, and the return has not risen.
 
-    The policy's mean or deviation has outgrown the range: everything is cut to the same two values, and the gradient with it.
+    The policy's mean or deviation has outgrown the range: everything is cut to the same two values,
+    and the gradient with it.
 
-    Lower the entropy coefficient and the initial deviation, squash actions, or penalise what exceeds the range.
+    Lower the entropy coefficient and the initial deviation, squash actions, or penalise what
+    exceeds the range.
     """
     for role in log.roles():
         for curve in log.starting(f"action/{role}/"):
@@ -84,10 +104,11 @@ def actions_saturated(log: Log) -> Iterator[Finding]:
 def exploration_spent(log: Log) -> Iterator[Finding]:
     """Random actions ended early in the run, and the return has not risen since.
 
-    A schedule counted in episodes while episodes are short, or made for a longer run: the budget is gone before anything was
-    found.
+    A schedule counted in episodes while episodes are short, or made for a longer run: the budget is
+    gone before anything was found.
 
-    Count the schedule in steps, over a tenth of the run at the least; keep a remainder of a few percent.
+    Count the schedule in steps, over a tenth of the run at the least; keep a remainder of a few
+    percent.
     """
     for role in log.roles():
         curve = log.of(role, "epsilon")
@@ -102,7 +123,8 @@ def exploration_spent(log: Log) -> Iterator[Finding]:
             check="exploration_spent",
             severity="critical",
             cause=f"{role} stopped exploring before it had found anything",
-            evidence=f"epsilon is at {low:.3g} since step {since:,} of {curve.last_step:,}, and the return has not risen or not stayed",
+            evidence=f"epsilon is at {low:.3g} since step {since:,} of {curve.last_step:,}, and "
+            "the return has not risen or not stayed",
             confidence=0.75,
             fix=f"let epsilon fall over at least {curve.last_step // 10:,} steps, and end at 0.05",
             overrides={"rainbow.epsilon_over": str(max(1, curve.last_step // 3))},
@@ -112,11 +134,13 @@ def exploration_spent(log: Log) -> Iterator[Finding]:
 
 
 def only_exploring(log: Log) -> Iterator[Finding]:
-    """Most actions are random to the end of the log, so the return is that of random play, whatever was learnt.
+    """Most actions are random to the end of the log, so the return is that of random play, whatever
+    was learnt.
 
     The schedule is made for a much longer run, counts in another unit, or is never advanced.
 
-    Let epsilon fall within the first third of the run, down to a few percent; or evaluate without random actions.
+    Let epsilon fall within the first third of the run, down to a few percent; or evaluate without
+    random actions.
     """
     for role in log.roles():
         curve = log.of(role, "epsilon")
@@ -129,9 +153,11 @@ def only_exploring(log: Log) -> Iterator[Finding]:
             check="only_exploring",
             severity="critical" if last > 0.95 * first else "warning",
             cause=f"{role} still acts at random: its return says nothing about what it has learnt",
-            evidence=f"epsilon {first:.3g} at the start, {last:.3g} at the end of {curve.last_step:,} steps",
+            evidence=f"epsilon {first:.3g} at the start, {last:.3g} at the end of "
+            f"{curve.last_step:,} steps",
             confidence=0.85,
-            fix=f"let epsilon fall to 0.05 within {curve.last_step // 3:,} steps, or judge by evaluations without random actions",
+            fix=f"let epsilon fall to 0.05 within {curve.last_step // 3:,} steps, or judge by "
+            "evaluations without random actions",
             overrides={"rainbow.epsilon_over": str(max(1, curve.last_step // 3))},
             first_step=curve.first_step,
             last_step=curve.last_step,
@@ -157,7 +183,8 @@ def noise_collapsed(log: Log) -> Iterator[Finding]:
                 cause=f"the noise of {role}'s actions has collapsed before it was any good",
                 evidence=f"deviation {late:.3g} over the last half",
                 confidence=0.75,
-                fix="lower the learning rate to a tenth; learn.entropy=0.003; bound the deviation from below",
+                fix="lower the learning rate to a tenth; learn.entropy=0.003; bound the deviation "
+                "from below",
                 overrides={"learn.learning_rate": "*0.1", "learn.entropy": "0.003"},
                 first_step=curve.first_step,
                 last_step=curve.last_step,

@@ -22,7 +22,8 @@ BEGAN = 0.1
 """Share of that growth: from there on it is more than noise."""
 MOSTLY_DEAD = 0.5
 NEARLY_ALL_DEAD = 0.9
-"""Rectified networks learn well with two thirds of a wide layer dead; with next to nothing left they cannot."""
+"""Rectified networks learn well with two thirds of a wide layer dead; with next to nothing left
+they cannot."""
 FEW_DIRECTIONS = 1.5
 """Effective rank: at 1 all inputs look the same to the last layer."""
 
@@ -30,10 +31,11 @@ FEW_DIRECTIONS = 1.5
 def not_finite(log: Log) -> Iterator[Finding]:
     """A loss, a gradient or a statistic of the learner became NaN or infinite.
 
-    Overflow after updates that were too large, a logarithm or a division of zero, or an observation or reward that was not a
-    number to begin with. Whatever was learnt is gone from that step on.
+    Overflow after updates that were too large, a logarithm or a division of zero, or an observation
+    or reward that was not a number to begin with. Whatever was learnt is gone from that step on.
 
-    Look at the first tensor that had it (our runs name it), clip observations and rewards, lower the learning rate.
+    Look at the first tensor that had it (our runs name it), clip observations and rewards, lower
+    the learning rate.
     """
     broken = first_broken(log)
     if broken is None:
@@ -45,7 +47,8 @@ def not_finite(log: Log) -> Iterator[Finding]:
         cause=f"'{name}' is not a number: the network is broken from here on",
         evidence=f"first at step {step:,}; so are {len(log.not_finite)} column(s)",
         confidence=0.95,
-        fix="go back to the last checkpoint before this step; lower the learning rate; check observations and rewards for NaN",
+        fix="go back to the last checkpoint before this step; lower the learning rate; check "
+        "observations and rewards for NaN",
         overrides={f"{log.section}.learning_rate": "*0.1"},
         first_step=step,
         last_step=log.steps,
@@ -53,17 +56,24 @@ def not_finite(log: Log) -> Iterator[Finding]:
 
 
 def first_broken(log: Log) -> tuple[str, int] | None:
-    """The first of the learner's columns that is not a number, and since which step; None while all of them are."""
-    found = [(n, step) for n, step in log.not_finite.items() if n.startswith(LEARNERS) and not n.endswith(UNDEFINED)]
+    """The first of the learner's columns that is not a number, and since which step; None while all
+    of them are."""
+    found = [
+        (n, step)
+        for n, step in log.not_finite.items()
+        if n.startswith(LEARNERS) and not n.endswith(UNDEFINED)
+    ]
     return min(found, key=lambda pair: pair[1], default=None)
 
 
 def gradient_vanishes(log: Log) -> Iterator[Finding]:
     """The gradient is zero or next to it for the whole last half.
 
-    Saturated or dead units, advantages that are all zero, a loss that does not depend on the parameters.
+    Saturated or dead units, advantages that are all zero, a loss that does not depend on the
+    parameters.
 
-    See which module still gets a gradient; change the activation, the initial scale or the learning rate; normalise inputs.
+    See which module still gets a gradient; change the activation, the initial scale or the learning
+    rate; normalise inputs.
     """
     for role in log.roles():
         curve = log.while_learning(role, "grad_norm")
@@ -77,7 +87,8 @@ def gradient_vanishes(log: Log) -> Iterator[Finding]:
                 cause=f"the learner of {role} gets no gradient",
                 evidence=f"gradient norm {late:.2g} over the last half",
                 confidence=0.85,
-                fix="look for dead units and constant advantages; lower the learning rate and start again",
+                fix="look for dead units and constant advantages; lower the learning rate and "
+                "start again",
                 first_step=int(curve.steps[len(curve) // 2]),
                 last_step=curve.last_step,
             )
@@ -86,7 +97,8 @@ def gradient_vanishes(log: Log) -> Iterator[Finding]:
 def gradient_explodes(log: Log) -> Iterator[Finding]:
     """The gradient's norm, before clipping, has grown a hundredfold since the start.
 
-    Values or recurrent states run away; clipping hides it by making every update the same length in a random direction.
+    Values or recurrent states run away; clipping hides it by making every update the same length in
+    a random direction.
 
     Normalise returns, lower the learning rate, shorten the stretch of backpropagation through time.
     """
@@ -94,18 +106,27 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
         curve = log.while_learning(role, "grad_norm")
         if curve is None or len(curve) < 12:
             continue
-        early, late = float(np.median(head(curve.values, 0.2))), float(np.median(tail(curve.values, 0.3)))
+        early, late = (
+            float(np.median(head(curve.values, 0.2))),
+            float(np.median(tail(curve.values, 0.3))),
+        )
         if early > 0 and late / early >= GREW:
             rate = f"lower {log.section}.learning_rate to a third"
-            other = "scale rewards down (rainbow.reward_scale)" if log.by_values else "normalise returns, learn.max_grad_norm=0.5"
+            other = (
+                "scale rewards down (rainbow.reward_scale)"
+                if log.by_values
+                else "normalise returns, learn.max_grad_norm=0.5"
+            )
             yield Finding(
                 check="gradient_explodes",
                 severity="critical" if late / early >= GREW**1.5 else "warning",
                 cause=f"the gradients of {role} grow without end",
-                evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: {late / early:,.0f} times",
+                evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: "
+                f"{late / early:,.0f} times",
                 confidence=0.7,
                 fix=f"{rate}, {other}",
-                overrides={f"{log.section}.learning_rate": "*0.3"} | ({} if log.by_values else {"learn.max_grad_norm": "0.5"}),
+                overrides={f"{log.section}.learning_rate": "*0.3"}
+                | ({} if log.by_values else {"learn.max_grad_norm": "0.5"}),
                 first_step=_first_above(curve, BEGAN * GREW * early),
                 last_step=curve.last_step,
             )
@@ -114,13 +135,17 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
 def _first_above(curve: Curve, level: float) -> int:
     """Where the first window begins whose middle is above `level`."""
     parts = zip(windows(curve.steps), windows(curve.values), strict=True)
-    return next((int(steps[0]) for steps, values in parts if float(np.median(values)) > level), curve.last_step)
+    return next(
+        (int(steps[0]) for steps, values in parts if float(np.median(values)) > level),
+        curve.last_step,
+    )
 
 
 def module_without_gradient(log: Log) -> Iterator[Finding]:
     """A module of the network never gets a gradient, while others do.
 
-    It is not connected to the loss (an output that is not used, a detach too many), or not in the optimizer.
+    It is not connected to the loss (an output that is not used, a detach too many), or not in the
+    optimizer.
 
     Follow its output to the loss; remove it if nothing uses it.
     """
@@ -131,14 +156,19 @@ def module_without_gradient(log: Log) -> Iterator[Finding]:
             if c.name.endswith("/gradient")
         }
         looked = {n: c for n, c in found.items() if len(c) >= FEWEST_LOOKS}
-        silent = [n for n, c in looked.items() if float(np.abs(c.values).max()) == 0.0 and not _empty(log, role, n)]
+        silent = [
+            n
+            for n, c in looked.items()
+            if float(np.abs(c.values).max()) == 0.0 and not _empty(log, role, n)
+        ]
         if silent and len(silent) < len(found):
             curve = found[silent[0]]
             yield Finding(
                 check="module_without_gradient",
                 severity="warning",
                 cause=f"'{silent[0]}' of {role} is never trained",
-                evidence=f"gradient exactly 0 in all {len(curve)} looks; {len(found) - len(silent)} other modules get one",
+                evidence=f"gradient exactly 0 in all {len(curve)} looks; "
+                f"{len(found) - len(silent)} other modules get one",
                 confidence=0.7,
                 fix=f"follow the output of '{silent[0]}' to the loss, or remove it",
                 first_step=curve.first_step,
@@ -153,10 +183,11 @@ def _empty(log: Log, role: str, module: str) -> bool:
 
 
 def dead_units(log: Log) -> Iterator[Finding]:
-    """More than half of a layer's units say the same whatever comes in, or the last layer tells hardly any inputs apart. While
-    the return is fine this is only noted.
+    """More than half of a layer's units say the same whatever comes in, or the last layer tells
+    hardly any inputs apart. While the return is fine this is only noted.
 
-    Updates that were too large push units where their slope is zero; long training on shifting targets does it slowly.
+    Updates that were too large push units where their slope is zero; long training on shifting
+    targets does it slowly.
 
     Lower the learning rate, use a smooth activation, normalise inputs.
     """
@@ -165,17 +196,21 @@ def dead_units(log: Log) -> Iterator[Finding]:
             late = float(np.median(tail(curve.values)))
             dead = curve.name.endswith("dead_share") and late > MOSTLY_DEAD
             narrow = (
-                curve.name.endswith("effective_rank") and late < FEW_DIRECTIONS and float(curve.values.max()) > 2 * FEW_DIRECTIONS
+                curve.name.endswith("effective_rank")
+                and late < FEW_DIRECTIONS
+                and float(curve.values.max()) > 2 * FEW_DIRECTIONS
             )
             if dead or narrow:
                 hurts = of_role(log, role).failing or (dead and late > NEARLY_ALL_DEAD)
                 yield Finding(
                     check="dead_units",
                     severity="warning" if hurts else "info",
-                    cause=f"the network of {role} has lost {'most units of a layer' if dead else 'the ability to tell inputs apart'}",
+                    cause=f"the network of {role} has lost "
+                    f"{'most units of a layer' if dead else 'the ability to tell inputs apart'}",
                     evidence=f"{curve.name} is {late:.3g} over the last half",
                     confidence=0.6,
-                    fix=f"lower {log.section}.learning_rate to a third and start again; policy.activation=silu",
+                    fix=f"lower {log.section}.learning_rate to a third and start again; "
+                    "policy.activation=silu",
                     overrides={f"{log.section}.learning_rate": "*0.3"},
                     first_step=curve.first_step,
                     last_step=curve.last_step,

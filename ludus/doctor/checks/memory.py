@@ -24,23 +24,30 @@ TELLS_STYLE = 0.98
 
 
 def memory_unused(log: Log) -> Iterator[Finding]:
-    """Exchanging the memories of different games, or resetting the memory in every step, changes what the policy does by next
-    to nothing.
+    """Exchanging the memories of different games, or resetting the memory in every step, changes
+    what the policy does by next to nothing.
 
-    The memory carries nothing: it is reset too often, gets no gradient, backpropagation is shorter than what has to be
-    remembered, or the task does not need it.
+    The memory carries nothing: it is reset too often, gets no gradient, backpropagation is shorter
+    than what has to be remembered, or the task does not need it.
 
-    Lengthen learn.bptt beyond what has to be remembered, check that the memory gets a gradient; without need for it, leave it out.
+    Lengthen learn.bptt beyond what has to be remembered, check that the memory gets a gradient;
+    without need for it, leave it out.
     """
     for role in log.roles():
-        memory, observation = log.get(f"sensitivity/{role}/memory"), log.get(f"sensitivity/{role}/observation")
+        memory, observation = (
+            log.get(f"sensitivity/{role}/memory"),
+            log.get(f"sensitivity/{role}/observation"),
+        )
         shuffled = memory is not None and observation is not None and len(memory) >= 3
         found = _without_effect(log, role, "memory_reset")
         if found is None and shuffled:
             assert memory is not None and observation is not None
             a, b = float(np.median(tail(memory.values))), float(np.median(tail(observation.values)))
             if b > 0 and a < UNUSED * b:
-                found = f"shuffled memories change its output by {a:.2g}, shuffled observations by {b:.2g}"
+                found = (
+                    f"shuffled memories change its output by {a:.2g}, shuffled observations by "
+                    f"{b:.2g}"
+                )
         if found:
             yield Finding(
                 check="memory_unused",
@@ -55,11 +62,13 @@ def memory_unused(log: Log) -> Iterator[Finding]:
 
 
 def messages_unused(log: Log) -> Iterator[Finding]:
-    """Silencing all messages changes nothing in what the policy does. Seen only after `ludus doctor run RUN --examine`.
+    """Silencing all messages changes nothing in what the policy does. Seen only after `ludus doctor
+    run RUN --examine`.
 
     Nobody says anything worth hearing, so nobody learns to listen, so nobody learns to speak.
 
-    Messages need a task that cannot be done without them, and time: pay for what only the sender knows, or leave them out.
+    Messages need a task that cannot be done without them, and time: pay for what only the sender
+    knows, or leave them out.
     """
     for role in log.roles():
         found = _without_effect(log, role, "messages_silenced")
@@ -76,13 +85,14 @@ def messages_unused(log: Log) -> Iterator[Finding]:
 
 
 def strategy_unused(log: Log) -> Iterator[Finding]:
-    """Giving the policy the history of another opponent changes nothing in what it does. Seen only after
-    `ludus doctor run RUN --examine`.
+    """Giving the policy the history of another opponent changes nothing in what it does. Seen only
+    after `ludus doctor run RUN --examine`.
 
-    The strategy vector is computed and then ignored: one opponent only, or opponents that are all answered alike.
+    The strategy vector is computed and then ignored: one opponent only, or opponents that are all
+    answered alike.
 
-    Train against several kinds of opponents that need different answers; add learn.next_keys, which rewards a vector that tells
-    how the opponent plays.
+    Train against several kinds of opponents that need different answers; add learn.next_keys, which
+    rewards a vector that tells how the opponent plays.
     """
     for role in log.roles():
         found = _without_effect(log, role, "strategy_shuffled")
@@ -99,7 +109,8 @@ def strategy_unused(log: Log) -> Iterator[Finding]:
 
 
 def taken_away(log: Log) -> Iterator[Finding]:
-    """What a policy loses when its memory, messages or strategy vector are taken away: no complaint, but worth knowing.
+    """What a policy loses when its memory, messages or strategy vector are taken away: no
+    complaint, but worth knowing.
 
     A part that changes what the policy does may still earn it nothing.
 
@@ -114,7 +125,8 @@ def taken_away(log: Log) -> Iterator[Finding]:
             yield Finding(
                 check="taken_away",
                 severity="info",
-                cause=f"{kind.replace('_', ' ')}: {role} plays {'surely worse' if helps else 'not surely worse'}",
+                cause=f"{kind.replace('_', ' ')}: {role} plays "
+                f"{'surely worse' if helps else 'not surely worse'}",
                 evidence="; ".join(told),
                 confidence=0.9,
                 fix="nothing" if helps else "a smaller network may do as well",
@@ -128,27 +140,38 @@ def _lost(log: Log, role: str, kind: str, key: str) -> str:
         return ""
     low, high = log.get(f"{usual.name}_low"), log.get(f"{without.name}_high")
     worse = low is not None and high is not None and high.values[-1] < low.values[-1]
-    return f"{key} {usual.values[-1]:.3g} untouched, {without.values[-1]:.3g} without" + (" (surely worse)" if worse else "")
+    return f"{key} {usual.values[-1]:.3g} untouched, {without.values[-1]:.3g} without" + (
+        " (surely worse)" if worse else ""
+    )
 
 
 def _without_effect(log: Log, role: str, kind: str) -> str | None:
-    """What to say where an intervention changed next to nothing; "" where it changed something; None: nobody tried."""
-    change, scale = (log.get(f"intervention/{role}/{k}/change") for k in (kind, "observation_shuffled"))
+    """What to say where an intervention changed next to nothing; "" where it changed something;
+    None: nobody tried."""
+    change, scale = (
+        log.get(f"intervention/{role}/{k}/change") for k in (kind, "observation_shuffled")
+    )
     if change is None or scale is None or scale.values[-1] <= 0:
         return None
     a, b = float(change.values[-1]), float(scale.values[-1])
     if a >= NO_CHANGE * b:
         return ""
-    return f"{kind.replace('_', ' ')}: its output changes by {a:.2g}; with another's observation it changes by {b:.2g}"
+    return (
+        f"{kind.replace('_', ' ')}: its output changes by {a:.2g}; with another's observation "
+        f"it changes by {b:.2g}"
+    )
 
 
 def attention_uniform(log: Log) -> Iterator[Finding]:
-    """The strategy vector never varies; or the attention over an opponent's history is as even as on the first day, which is
-    only noted: an even mean of the history may tell opponents apart, too.
+    """The strategy vector never varies; or the attention over an opponent's history is as even as
+    on the first day, which is only noted: an even mean of the history may tell opponents apart,
+    too.
 
-    Nothing in the loss rewards telling opponents apart: one opponent only, or a history too short to tell.
+    Nothing in the loss rewards telling opponents apart: one opponent only, or a history too short
+    to tell.
 
-    Train against several kinds of opponents; give the strategy encoder a task of its own (predict the opponent's next action).
+    Train against several kinds of opponents; give the strategy encoder a task of its own (predict
+    the opponent's next action).
     """
     for curve in log.starting("strategy/"):
         late = float(np.median(tail(curve.values)))
@@ -160,43 +183,63 @@ def attention_uniform(log: Log) -> Iterator[Finding]:
                 severity="warning" if still else "info",
                 cause="the strategy vector is the same for all opponents"
                 if still
-                else "the attention over the opponent's history is even: no step counts more than another",
+                else "the attention over the opponent's history is even: no step counts more than "
+                "another",
                 evidence=f"{curve.name} is {late:.3g} over the last half",
                 confidence=0.55,
                 fix="train against several kinds of opponents; add learn.next_keys"
                 if still
-                else "nothing where `ludus eval RUN --analyse` names opponents well; else add learn.next_keys",
+                else "nothing where `ludus eval RUN --analyse` names opponents well; else add "
+                "learn.next_keys",
                 first_step=curve.first_step,
                 last_step=curve.last_step,
             )
 
 
 def keys_not_foretold(log: Log) -> Iterator[Finding]:
-    """The strategy vector was to foretell the opponent's keys (learn.next_keys), together with what is observed when they are
-    pressed, and in matches it was not trained on it does no better than how often each key is pressed on the whole, or than the vector of a match
-    against another opponent. Where it does better that is only noted. Seen only after `ludus doctor run RUN --examine`.
+    """The strategy vector was to foretell the opponent's keys (learn.next_keys), together with what
+    is observed when they are pressed, and in matches it was not trained on it does no better than
+    how often each key is pressed on the whole, or than the vector of a match against another
+    opponent. Where it does better that is only noted. Seen only after `ludus doctor run RUN
+    --examine`.
 
-    The history holds nothing that tells how the opponent plays (entries, length), the loss is drowned by the policy's own, or
-    opponents press keys at random.
+    The history holds nothing that tells how the opponent plays (entries, length), the loss is
+    drowned by the policy's own, or opponents press keys at random.
 
-    Put what shows the opponent's keys into the history's entries, raise learn.next_keys, train for longer.
+    Put what shows the opponent's keys into the history's entries, raise learn.next_keys, train for
+    longer.
     """
     for role in log.roles():
-        found = [log.get(f"intervention/{role}/none/{name}") for name in ("keys_loss", "keys_guess", "keys_loss_shuffled")]
+        found = [
+            log.get(f"intervention/{role}/none/{name}")
+            for name in ("keys_loss", "keys_guess", "keys_loss_shuffled")
+        ]
         own, guess, shuffled = (float(c.values[-1]) if c is not None else None for c in found)
         if own is None or guess is None:
             continue
-        blind = own >= KNOWS_KEYS * guess or (shuffled is not None and own >= TELLS_STYLE * shuffled)
+        blind = own >= KNOWS_KEYS * guess or (
+            shuffled is not None and own >= TELLS_STYLE * shuffled
+        )
         yield Finding(
             check="keys_not_foretold",
             severity="warning" if blind else "info",
-            cause=f"the strategy vector of {role} {'does not foretell' if blind else 'foretells'} its opponent's keys",
+            cause=f"the strategy vector of {role} {'does not foretell' if blind else 'foretells'} "
+            "its opponent's keys",
             evidence=f"{own:.3g} nats a key; how often each is pressed costs {guess:.3g}"
             + (f"; the vector of another match {shuffled:.3g}" if shuffled is not None else ""),
             confidence=0.8,
-            fix="show the opponent's keys in policy.strategy.entries, raise learn.next_keys" if blind else "nothing",
+            fix="show the opponent's keys in policy.strategy.entries, raise learn.next_keys"
+            if blind
+            else "nothing",
             last_step=log.steps,
         )
 
 
-CHECKS = (memory_unused, messages_unused, strategy_unused, keys_not_foretold, attention_uniform, taken_away)
+CHECKS = (
+    memory_unused,
+    messages_unused,
+    strategy_unused,
+    keys_not_foretold,
+    attention_uniform,
+    taken_away,
+)

@@ -19,7 +19,8 @@ ONE_SIDED = 0.93
 
 
 def _bot_evaluations(log: Log) -> list[Curve]:
-    """Goal metrics that should rise, against scripted opponents, which stay the same while everyone else changes."""
+    """Goal metrics that should rise, against scripted opponents, which stay the same while everyone
+    else changes."""
     out = []
     for curve in log.starting("eval/bot"):
         other = curve.name.endswith(("_low", "_high", "_greedy", "length", "return"))
@@ -29,19 +30,27 @@ def _bot_evaluations(log: Log) -> list[Curve]:
 
 
 def forgetting(log: Log) -> Iterator[Finding]:
-    """Against a scripted opponent that never changes, play has become worse than it once was, beyond both intervals and beyond
-    what luck does in so many evaluations; and it earns less against that opponent. A measure that falls while the return does
-    not was given up for a better one: mechs that hide survive and lose. What the first evaluation shows may have been there
-    untrained (a hider that strays about is rarely caught by a seeker that stands still): of that, half has to be gone. While
-    training plays other game values than evaluations do, nothing is said.
+    """Against a scripted opponent that never changes, play has become worse than it once was,
+    beyond both intervals and beyond what luck does in so many evaluations; and it earns less
+    against that opponent. A measure that falls while the return does not was given up for a better
+    one: mechs that hide survive and lose. What the first evaluation shows may have been there
+    untrained (a hider that strays about is rarely caught by a seeker that stands still): of that,
+    half has to be gone. While training plays other game values than evaluations do, nothing is
+    said.
 
-    Training only against the newest version of itself, a policy adapts to that one and unlearns what beat others.
+    Training only against the newest version of itself, a policy adapts to that one and unlearns
+    what beat others.
 
-    Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for another.
+    Keep old snapshots as opponents for a share of the games (a fifth is usual), and bots for
+    another.
     """
     curves = _bot_evaluations(log) if log.evaluated_as_trained() else []
     found = [fall for c in curves if (fall := sure_fall(log, c, len(curves)))]
-    falls = [f for f in found if (f.best > 0 or f.sure > HALF) and _earns_less(log, f) and not _still_wins(log, f.curve)]
+    falls = [
+        f
+        for f in found
+        if (f.best > 0 or f.sure > HALF) and _earns_less(log, f) and not _still_wins(log, f.curve)
+    ]
     if not falls:
         return
     worst = max(falls, key=lambda fall: fall.sure)
@@ -49,21 +58,32 @@ def forgetting(log: Log) -> Iterator[Finding]:
     yield Finding(
         check="forgetting",
         severity="critical" if worst.sure > HALF else "warning",
-        cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being lost",
-        evidence=f"{curve.name} {curve.values[worst.best]:.3g} at step {worst.step:,}, now {curve.values[-1]:.3g}, beyond both "
+        cause=f"play against {curve.name.split('/')[1]} was better before: earlier skill is being "
+        "lost",
+        evidence=f"{curve.name} {curve.values[worst.best]:.3g} at step {worst.step:,}, now "
+        f"{curve.values[-1]:.3g}, beyond both "
         f"intervals{f'; so fell {others}' if others else ''}",
         confidence=0.7,
-        fix="keep old snapshots and bots as opponents for a share of the games; go on from the best checkpoint",
+        fix="keep old snapshots and bots as opponents for a share of the games; go on from the "
+        "best checkpoint",
         first_step=worst.step,
         last_step=curve.last_step,
     )
 
 
 def _earns_less(log: Log, fall: Fall) -> bool:
-    """Is the return against the same opponent below what it was then, beyond both intervals? Yes where nobody says."""
+    """Is the return against the same opponent below what it was then, beyond both intervals? Yes
+    where nobody says."""
     *opponent, metric = fall.curve.name.split("/")
-    roles = [role for role in log.roles() if log.get(f"goal/{role}/{metric}") is not None] if len(opponent) == 2 else []
-    for name in ("/".join([*opponent, "return"]), *("/".join([*opponent, role, "return"]) for role in roles)):
+    roles = (
+        [role for role in log.roles() if log.get(f"goal/{role}/{metric}") is not None]
+        if len(opponent) == 2
+        else []
+    )
+    for name in (
+        "/".join([*opponent, "return"]),
+        *("/".join([*opponent, role, "return"]) for role in roles),
+    ):
         low, high = log.get(f"{name}_low"), log.get(f"{name}_high")
         if low is not None and high is not None and fall.step in low.steps:
             return float(high.values[-1]) < float(low.values[low.steps == fall.step][-1])
@@ -71,14 +91,16 @@ def _earns_less(log: Log, fall: Fall) -> bool:
 
 
 def _still_wins(log: Log, curve: Curve) -> bool:
-    """Who wins nearly every game against an opponent has forgotten nothing that matters, by whatever margin it wins."""
+    """Who wins nearly every game against an opponent has forgotten nothing that matters, by
+    whatever margin it wins."""
     wins = log.get(f"{curve.name.rsplit('/', 1)[0]}/win_rate")
     return wins is not None and float(wins.values[-1]) >= FULL
 
 
 def only_beats_itself(log: Log) -> Iterator[Finding]:
-    """Training looks better and better, while against scripted opponents nothing improves. Rows from before a game value last
-    changed, and from before every env had an episode, do not count: what rises there may be the game's doing.
+    """Training looks better and better, while against scripted opponents nothing improves. Rows
+    from before a game value last changed, and from before every env had an episode, do not count:
+    what rises there may be the game's doing.
 
     Both sides drift into a corner of the game where they know each other's habits and nothing else.
 
@@ -87,14 +109,19 @@ def only_beats_itself(log: Log) -> Iterator[Finding]:
     curves = [c for c in _bot_evaluations(log) if len(c) >= FEWEST_EVALUATIONS]
     if not curves or any(_improved(log, c) or float(c.values[-1]) > FULL for c in curves):
         return
-    goals = [c for role in log.roles() for c in log.starting(f"goal/{role}/")] if log.evaluated_as_trained() else []
+    goals = (
+        [c for role in log.roles() for c in log.starting(f"goal/{role}/")]
+        if log.evaluated_as_trained()
+        else []
+    )
     rising = [c for c in goals if progress(log.after_first_episodes(log.in_this_game(c))).learned]
     if rising:
         yield Finding(
             check="only_beats_itself",
             severity="warning",
             cause="training improves against itself and not against scripted opponents",
-            evidence=f"{rising[0].name} rises to {rising[0].values[-1]:.3g}; {curves[0].name} stays at {curves[0].values[-1]:.3g}",
+            evidence=f"{rising[0].name} rises to {rising[0].values[-1]:.3g}; {curves[0].name} "
+            f"stays at {curves[0].values[-1]:.3g}",
             confidence=0.55,
             fix="add bots and old snapshots to the opponents",
             first_step=curves[0].first_step,
@@ -111,13 +138,15 @@ def _improved(log: Log, curve: Curve) -> bool:
 
 
 def one_sided(log: Log) -> Iterator[Finding]:
-    """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the whole run. While the game's
-    values still change, or differ from those that evaluations play, nothing is said: an easier game has an easy winner.
+    """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the
+    whole run. While the game's values still change, or differ from those that evaluations play,
+    nothing is said: an easier game has an easy winner.
 
-    One side learnt faster, and the other now loses whatever it does: no difference between its actions, no gradient. Then the
-    winner learns nothing new either.
+    One side learnt faster, and the other now loses whatever it does: no difference between its
+    actions, no gradient. Then the winner learns nothing new either.
 
-    Slow the winner down or stop it for a while, give the loser easier opponents, or change the game's balance.
+    Slow the winner down or stop it for a while, give the loser easier opponents, or change the
+    game's balance.
     """
     for role in log.roles():
         found = log.get(f"episode/{role}/won")
@@ -126,8 +155,14 @@ def one_sided(log: Log) -> Iterator[Finding]:
         curve = log.after_first_episodes(log.in_this_game(found))
         if len(curve) < 12:
             continue
-        rows = "of the run" if len(log.in_this_game(found)) == len(found) else "since the game last changed"
-        late = float(np.quantile(curve.values[len(curve) // 2 :], 0.1))  # a row of few episodes may well fall below
+        rows = (
+            "of the run"
+            if len(log.in_this_game(found)) == len(found)
+            else "since the game last changed"
+        )
+        late = float(
+            np.quantile(curve.values[len(curve) // 2 :], 0.1)
+        )  # a row of few episodes may well fall below
         usual, now = float(np.median(curve.values)), float(np.median(tail(curve.values, 0.1)))
         if max(late, usual) <= ONE_SIDED:
             continue
@@ -141,7 +176,8 @@ def one_sided(log: Log) -> Iterator[Finding]:
             confidence=0.5,
             fix="weaker opponents for the other side"  # rainbow has no settings for single roles
             if log.by_values
-            else f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents for the other side",
+            else f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents "
+            "for the other side",
             first_step=int(curve.steps[len(curve) // 2 if late > ONE_SIDED else 0]),
             last_step=curve.last_step,
         )

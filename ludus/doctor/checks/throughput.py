@@ -16,24 +16,27 @@ FEWEST_ROWS = 20
 SLOWER = 0.6
 SLOWER_UNSPLIT = 0.4
 MUCH_SLOWER = 0.25
-"""Share of the early speed. Other work on the machine costs up to a third and comes and goes; a leak only comes."""
+"""Share of the early speed. Other work on the machine costs up to a third and comes and goes; a
+leak only comes."""
 LESS_WORK = 0.5
-"""Share of what a second of processor time did early. Programs that take turns push each other out of the caches: ten of them
-on one core cost a third of it."""
+"""Share of what a second of processor time did early. Programs that take turns push each other out
+of the caches: ten of them on one core cost a third of it."""
 WAITING = ("save", "log", "wait_env")
 """Phases that wait for something else than the processor."""
 STILL_GROWING = 0.2
-"""Share of all growth in seconds per step that falls into the second half, more or less: it would be a third or more for a
-leak, and nothing after a single step."""
+"""Share of all growth in seconds per step that falls into the second half, more or less: it would
+be a third or more for a leak, and nothing after a single step."""
 LIKE_THE_LAST = 0.5
 """Share of the updates per row late in the run; with fewer a row is of another kind."""
 ENV_STEPS = "progress/env_steps"
 WINDOW = 20
 """Rows over which our logs measure a speed."""
 SHORTEST = 2.0
-"""Seconds between two rows that tell a speed: clocks count whole seconds, and averages are rounded."""
+"""Seconds between two rows that tell a speed: clocks count whole seconds, and averages are
+rounded."""
 NO_AVERAGE = 0.1
-"""Share of rows between which time would run backwards if the speed were an average since the start."""
+"""Share of rows between which time would run backwards if the speed were an average since the
+start."""
 RESETS = 0.3
 """Share of all time. Starting a game is usually worth a few of its steps."""
 GROWTH = 1.5
@@ -60,13 +63,14 @@ class Decline:
 
 
 def slowing_down(log: Log) -> Iterator[Finding]:
-    """Steps of envs per second fall and keep falling (not those of agents: where agents die there are fewer of them, and nothing is
-    slower). What counts is how many a second of processor time makes, where the log says so: it does not depend on what else runs
-    on the machine. Where only the clock's steps per second fall, or all phases slow down alike, it is other work on the
+    """Steps of envs per second fall and keep falling (not those of agents: where agents die there
+    are fewer of them, and nothing is slower). What counts is how many a second of processor time
+    makes, where the log says so: it does not depend on what else runs on the machine. Where only
+    the clock's steps per second fall, or all phases slow down alike, it is other work on the
     machine, and only noted.
 
-    Something grows with time: a list that is appended to and searched, figures or meshes that are never freed, replay or a
-    pool that is scanned as a whole, memory that starts to swap.
+    Something grows with time: a list that is appended to and searched, figures or meshes that are
+    never freed, replay or a pool that is scanned as a whole, memory that starts to swap.
 
     See which phase's share of the time grows, and what it keeps between iterations.
     """
@@ -85,7 +89,12 @@ def slowing_down(log: Log) -> Iterator[Finding]:
             yield _slower(source, wall, phase, "steps a second")
         else:
             done = medians(work.values[len(work) // 10 :])
-            yield _crowded(source, wall, f"; a second of processor time still does {done[-1] / done[0]:.0%} of what it did early")
+            yield _crowded(
+                source,
+                wall,
+                f"; a second of processor time still does {done[-1] / done[0]:.0%} of what it did "
+                "early",
+            )
     elif phase or (wall.left <= SLOWER_UNSPLIT and not log.starting("speed/share/")):
         yield _slower(source, wall, phase, "steps a second")
     elif log.starting("speed/share/"):
@@ -96,10 +105,13 @@ def _slower(curve: Curve, found: Decline, phase: str, unit: str) -> Finding:
     return Finding(
         check="slowing_down",
         severity=found.severity,
-        cause="training gets slower and slower" + (f": '{phase}' takes a growing share of the time" if phase else ""),
+        cause="training gets slower and slower"
+        + (f": '{phase}' takes a growing share of the time" if phase else ""),
         evidence=_told(found, unit),
         confidence=0.7,
-        fix=f"look at what '{phase}' keeps between iterations" if phase else "profile an early and a late iteration, and compare",
+        fix=f"look at what '{phase}' keeps between iterations"
+        if phase
+        else "profile an early and a late iteration, and compare",
         first_step=curve.first_step,
         last_step=curve.last_step,
     )
@@ -119,11 +131,15 @@ def _crowded(curve: Curve, found: Decline, why: str) -> Finding:
 
 
 def _told(found: Decline, unit: str) -> str:
-    return f"{found.early:,.0f} {unit} early, {found.late:,.0f} now ({found.left:.0%}), falling in {found.falling:.0%} of the windows"
+    return (
+        f"{found.early:,.0f} {unit} early, {found.late:,.0f} now ({found.left:.0%}), falling in "
+        f"{found.falling:.0%} of the windows"
+    )
 
 
 def decline(curve: Curve | None) -> Decline | None:
-    """None where a speed holds, or fell once and settled: a step down, as when learning starts after a warm-up, is no decline."""
+    """None where a speed holds, or fell once and settled: a step down, as when learning starts
+    after a warm-up, is no decline."""
     if curve is None or len(curve) < FEWEST_ROWS:
         return None
     middle = medians(curve.values[len(curve) // 10 :])  # the start compiles and warms up
@@ -132,7 +148,10 @@ def decline(curve: Curve | None) -> Decline | None:
     if early <= 0 or late <= 0 or late / early > SLOWER or falling < 0.6:
         return None
     between = float(np.median(middle[len(middle) // 3 : -1]))
-    grown, lately = 1 / late - 1 / early, 1 / late - 1 / max(between, 1e-9)  # in seconds per step, to which a leak adds evenly
+    grown, lately = (
+        1 / late - 1 / early,
+        1 / late - 1 / max(between, 1e-9),
+    )  # in seconds per step, to which a leak adds evenly
     return Decline(early, late, falling) if lately > STILL_GROWING * grown else None
 
 
@@ -146,9 +165,15 @@ def _wall(log: Log) -> Curve | None:
 
 
 def _env_steps_per_second(log: Log) -> Curve | None:
-    """Over as many rows as our logs take for their agent-steps per second. None where steps of envs are not counted."""
+    """Over as many rows as our logs take for their agent-steps per second. None where steps of envs
+    are not counted."""
     steps, clock = log.get(ENV_STEPS), log.get(SECONDS)
-    if steps is None or clock is None or len(steps) != len(clock) or log.get("speed/agent_steps_per_s") is None:
+    if (
+        steps is None
+        or clock is None
+        or len(steps) != len(clock)
+        or log.get("speed/agent_steps_per_s") is None
+    ):
         return None
     before = np.maximum(np.arange(len(steps)) - WINDOW, 0)
     made, took = steps.values - steps.values[before], clock.values - clock.values[before]
@@ -156,14 +181,21 @@ def _env_steps_per_second(log: Log) -> Curve | None:
 
 
 def _once_it_learns(log: Log, curve: Curve) -> Curve:
-    """Without the steps before the first update: playing alone is faster than playing and learning."""
-    learner = [c.first_step for key in LEARNERS for role in log.roles() if (c := log.of(role, key)) is not None]
+    """Without the steps before the first update: playing alone is faster than playing and
+    learning."""
+    learner = [
+        c.first_step
+        for key in LEARNERS
+        for role in log.roles()
+        if (c := log.of(role, key)) is not None
+    ]
     late = curve.steps > min(learner, default=0)
     return Curve(curve.name, curve.steps[late], curve.values[late])
 
 
 def _since_the_start(log: Log) -> Curve | None:
-    """Where the log has an average since the start, which hides a fall and draws out a step: the speed between its rows."""
+    """Where the log has an average since the start, which hides a fall and draws out a step: the
+    speed between its rows."""
     average = log.get("speed/average")
     if average is None or len(average) < FEWEST_ROWS:
         return average
@@ -179,25 +211,28 @@ def _since_the_start(log: Log) -> Curve | None:
 
 
 def _per_processor_second(log: Log) -> Curve | None:
-    """Steps per second of processor time; None where nobody says how much of it there was. Older runs have only rates over a
-    window of iterations, without what worker processes used; of remote envs nothing is known. Where a GPU computes, the processor
-    spends its time waiting for it."""
+    """Steps per second of processor time; None where nobody says how much of it there was. Older
+    runs have only rates over a window of iterations, without what worker processes used; of remote
+    envs nothing is known. Where a GPU computes, the processor spends its time waiting for it."""
     used, steps = log.get("speed/cpu_seconds"), log.get(ENV_STEPS) or log.get(STEPS)
     if log.get("memory/client_mb") or log.get("memory/gpu_allocated_mb"):
         return None
     if used is not None and steps is not None and len(used) == len(steps):
         made = np.diff(steps.values, prepend=0.0)
         return _same_kind(log, Curve("work", used.steps, made / np.maximum(used.values, 1e-6)))
-    rate, speed = log.get("speed/cpu_per_s"), _env_steps_per_second(log) or log.get("speed/agent_steps_per_s")
+    rate, speed = (
+        log.get("speed/cpu_per_s"),
+        _env_steps_per_second(log) or log.get("speed/agent_steps_per_s"),
+    )
     if rate is None or speed is None or len(rate) != len(speed) or log.get("memory/workers_mb"):
         return None
     return _same_kind(log, Curve("work", speed.steps, speed.values / np.maximum(rate.values, 1e-3)))
 
 
 def _same_kind(log: Log, curve: Curve) -> Curve:
-    """Only rows that learn as much as those at the end do: filling a replay without learning from it is faster, and so are
-    updates that end early because the policy has moved far enough. And only the stage of a curriculum it is in: opponents of an
-    earlier one may have cost less."""
+    """Only rows that learn as much as those at the end do: filling a replay without learning from
+    it is faster, and so are updates that end early because the policy has moved far enough. And
+    only the stage of a curriculum it is in: opponents of an earlier one may have cost less."""
     updates = log.get("progress/updates")
     if updates is None or len(updates) != len(curve):
         return log.in_this_stage(curve)
@@ -207,7 +242,8 @@ def _same_kind(log: Log, curve: Curve) -> Curve:
 
 
 def _from_clock(log: Log) -> Curve | None:
-    """Windowed speed from steps and seconds. A library's own figure is often an average since the start, which hides a fall."""
+    """Windowed speed from steps and seconds. A library's own figure is often an average since the
+    start, which hides a fall."""
     clock = log.get(SECONDS)
     if clock is None or len(clock) < 40:
         return None
@@ -221,28 +257,39 @@ def _from_clock(log: Log) -> Curve | None:
 
 
 def grown_phase(log: Log) -> str:
-    """The phase whose share of the time has grown by a tenth of it. Evaluations and checkpoints come now and then and would
-    drown the rest: shares are those among phases that come in every iteration, and theirs among the rows they come in."""
+    """The phase whose share of the time has grown by a tenth of it. Evaluations and checkpoints
+    come now and then and would drown the rest: shares are those among phases that come in every
+    iteration, and theirs among the rows they come in."""
     curves = {c.name.removeprefix("speed/share/"): c for c in log.starting("speed/share/")}
     rows = max((len(c) for c in curves.values()), default=0)
     always = {name: c for name, c in curves.items() if len(c) == rows >= 12}
     total = np.maximum(sum((c.values for c in always.values()), np.zeros(rows)), 1e-9)
     shares = {name: c.values / total for name, c in always.items()}
     shares |= {name: c.values for name, c in curves.items() if name not in always and len(c) >= 12}
-    grown = {name: float(medians(values)[-1] - medians(values)[0]) for name, values in shares.items()}
+    grown = {
+        name: float(medians(values)[-1] - medians(values)[0]) for name, values in shares.items()
+    }
     phase = max(grown, key=grown.__getitem__, default="")
     return phase if phase and grown[phase] > 0.1 else ""
 
 
 def memory_grows(log: Log) -> Iterator[Finding]:
-    """Resident or GPU memory grows in almost every window and is half as large again as at the start.
+    """Resident or GPU memory grows in almost every window and is half as large again as at the
+    start.
 
-    Something is kept that should be let go: tensors with their graph in a list of losses, histories without a limit, figures,
-    environments that are made anew and not closed.
+    Something is kept that should be let go: tensors with their graph in a list of losses, histories
+    without a limit, figures, environments that are made anew and not closed.
 
-    Store numbers, not tensors; bound every history; close what is made. The finding says when memory will run out.
+    Store numbers, not tensors; bound every history; close what is made. The finding says when
+    memory will run out.
     """
-    names = ("memory/resident_mb", "memory/workers_mb", "memory/client_mb", "memory/gpu_allocated_mb", "memory/ram_percent")
+    names = (
+        "memory/resident_mb",
+        "memory/workers_mb",
+        "memory/client_mb",
+        "memory/gpu_allocated_mb",
+        "memory/ram_percent",
+    )
     for name in names:
         curve = log.get(name)
         if curve is None or len(curve) < FEWEST_ROWS:
@@ -252,13 +299,16 @@ def memory_grows(log: Log) -> Iterator[Finding]:
         rising = float((np.diff(middle) > 0.002 * middle[:-1]).mean())
         if middle[0] <= 0 or middle[-1] / middle[0] < GROWTH or rising < STEADY:
             continue
-        per_step = float(middle[-1] - middle[0]) / max(1.0, float(curve.steps[-1] - curve.steps[len(curve) // 10]))
+        per_step = float(middle[-1] - middle[0]) / max(
+            1.0, float(curve.steps[-1] - curve.steps[len(curve) // 10])
+        )
         doubled = curve.last_step + middle[-1] / per_step
         yield Finding(
             check="memory_grows",
             severity="critical" if middle[-1] / middle[0] > 2 * GROWTH else "warning",
             cause=f"{name.split('/')[1]} grows with every iteration: something is never let go",
-            evidence=f"{middle[0]:,.0f} early, {middle[-1]:,.0f} now, growing in {rising:.0%} of the windows; twice that at step {doubled:,.0f}",
+            evidence=f"{middle[0]:,.0f} early, {middle[-1]:,.0f} now, growing in {rising:.0%} of "
+            f"the windows; twice that at step {doubled:,.0f}",
             confidence=0.75,
             fix="keep numbers instead of tensors, bound histories, close envs and figures",
             first_step=curve.first_step,
@@ -269,8 +319,8 @@ def memory_grows(log: Log) -> Iterator[Finding]:
 def resets_dominate(log: Log) -> Iterator[Finding]:
     """Much of the time goes into resets: worlds are built more than they are played in.
 
-    Every reset makes again what is always the same (terrain, meshes, a physics model, a connection), or episodes end almost as
-    soon as they begin.
+    Every reset makes again what is always the same (terrain, meshes, a physics model, a
+    connection), or episodes end almost as soon as they begin.
 
     Build once and keep it; in a reset change only what differs between episodes.
     """
@@ -278,10 +328,16 @@ def resets_dominate(log: Log) -> Iterator[Finding]:
     if resets is None or steps is None or len(steps) < FEWEST_ROWS:
         return
     since = steps.steps[len(steps) // 2]
-    share = float(resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum())  # rows without a reset count as 0
+    share = float(
+        resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum()
+    )  # rows without a reset count as 0
     if share < RESETS:
         return
-    lengths = [float(np.median(tail(c.values))) for c in log.starting("episode/") if c.name.endswith("/length")]
+    lengths = [
+        float(np.median(tail(c.values)))
+        for c in log.starting("episode/")
+        if c.name.endswith("/length")
+    ]
     yield Finding(
         check="resets_dominate",
         severity="warning",

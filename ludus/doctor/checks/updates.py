@@ -12,7 +12,8 @@ from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import medians, tail
 
 LARGE_KL = 0.1
-"""Usual updates move a policy by 0.005 to 0.03 nats; ten times the middle of that leaves the region the data came from."""
+"""Usual updates move a policy by 0.005 to 0.03 nats; ten times the middle of that leaves the region
+the data came from."""
 HUGE_KL = 1.0
 MOSTLY_CLIPPED = 0.5
 """Where every second row is clipped, every second row teaches nothing."""
@@ -22,7 +23,8 @@ NO_KL = 1e-5
 FIRST_ROWS = 3
 """Iterations: what a run began with is lost at once, or not by this."""
 CROWDING = 1000.0
-"""Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no part in a clipped norm."""
+"""Error of the values in units of reward: beside it the gradient of the policy, of size 1, has no
+part in a clipped norm."""
 CERTAIN = 0.01
 """Nats: less than one action in five hundred is not the favourite."""
 EXPLAINS_NOTHING = 0.05
@@ -30,12 +32,14 @@ WORSE_THAN_NOTHING = -0.5
 
 
 def updates_too_large(log: Log) -> Iterator[Finding]:
-    """Each update moves the policy far from the one that gathered the data (KL), or most rows are clipped.
+    """Each update moves the policy far from the one that gathered the data (KL), or most rows are
+    clipped.
 
-    The learning rate is too high, or the same batch is used for too many epochs. The data then no longer tells what the new
-    policy would do, and improvement becomes chance.
+    The learning rate is too high, or the same batch is used for too many epochs. The data then no
+    longer tells what the new policy would do, and improvement becomes chance.
 
-    Divide the learning rate by ten, use fewer epochs or larger minibatches, or stop an iteration's epochs at a KL of 0.02.
+    Divide the learning rate by ten, use fewer epochs or larger minibatches, or stop an iteration's
+    epochs at a KL of 0.02.
     """
     for role in log.roles():
         kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
@@ -46,7 +50,9 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
             share = 0.0  # rows are clipped because the range is tiny: policy_frozen says so
         if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
             continue
-        curve, limit = (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
+        curve, limit = (
+            (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
+        )
         assert curve is not None
         onset = int(curve.steps[np.flatnonzero(curve.values > limit)[0]])
         bad = failing or much > HUGE_KL
@@ -54,7 +60,8 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
             check="updates_too_large",
             severity="critical" if bad else "warning",
             cause=f"updates throw the policy of {role} far from the one that played",
-            evidence=f"KL {much:.3g} over a fifth of the run, largest {peak:.3g} (0.005 to 0.03 is usual), clip fraction {share:.2f}"
+            evidence=f"KL {much:.3g} over a fifth of the run, largest {peak:.3g} (0.005 to 0.03 is "
+            f"usual), clip fraction {share:.2f}"
             + _rise_of_rate(log, role)
             + (", and the return has not risen or not stayed" if failing else ""),
             confidence=0.8 if bad else 0.5,
@@ -66,12 +73,15 @@ def updates_too_large(log: Log) -> Iterator[Finding]:
 
 
 def beginning_lost(log: Log) -> Iterator[Finding]:
-    """A run that began with a trained policy (`--init-from`) is thrown far from it by its first updates: what it knew is lost.
+    """A run that began with a trained policy (`--init-from`) is thrown far from it by its first
+    updates: what it knew is lost.
 
-    The learning rate is that of a beginner, or parts that are new mean nothing yet and disturb the rest (a wide strategy
-    encoder, for one). It then learns anew from nearly nothing, and nothing in its curves tells: they only start low.
+    The learning rate is that of a beginner, or parts that are new mean nothing yet and disturb the
+    rest (a wide strategy encoder, for one). It then learns anew from nearly nothing, and nothing in
+    its curves tells: they only start low.
 
-    Divide the learning rate by three to ten, and evaluate the run it began with: the first evaluation should be as good.
+    Divide the learning rate by three to ten, and evaluate the run it began with: the first
+    evaluation should be as good.
     """
     for role in log.roles() if log.began_with else ():
         kl = log.of(role, "approx_kl")
@@ -81,7 +91,8 @@ def beginning_lost(log: Log) -> Iterator[Finding]:
         yield Finding(
             check="beginning_lost",
             severity="critical" if far > HUGE_KL else "warning",
-            cause=f"the first updates throw {role} far from the policy it began with, that of {log.began_with}",
+            cause=f"the first updates throw {role} far from the policy it began with, that of "
+            f"{log.began_with}",
             evidence=f"KL {far:.3g} in the first {FIRST_ROWS} rows (0.005 to 0.03 is usual)",
             confidence=0.9 if far > HUGE_KL else 0.6,
             fix="--learn.learning-rate a third to a tenth of what it is, and begin again",
@@ -102,7 +113,11 @@ def _rise_of_rate(log: Log, role: str) -> str:
     if rate is None:
         return ""
     first, highest = float(rate.values[0]), float(rate.values.max())
-    return f"; the learning rate rose from {first:.2g} to {highest:.2g}" if first > 0 and highest > 3 * first else ""
+    return (
+        f"; the learning rate rose from {first:.2g} to {highest:.2g}"
+        if first > 0 and highest > 3 * first
+        else ""
+    )
 
 
 def _value_error(log: Log, role: str) -> float:
@@ -117,7 +132,10 @@ def _why_frozen(log: Log, role: str) -> tuple[str, str, dict[str, str]]:
     if clip is not None and float(np.median(clip.values)) > MOSTLY_CLIPPED:
         return ": the clip range is too small", "--learn.clip 0.2", {"learn.clip": "0.2"}
     if error > CROWDING:
-        why = f": rewards are so large that values, off by {error:.2g}, take all of the clipped gradient"
+        why = (
+            f": rewards are so large that values, off by {error:.2g}, take all of the clipped "
+            "gradient"
+        )
         fix = f"divide rewards by {error:.1g}, or normalise returns (learn.normalise_values=true)"
         return why, fix, {"learn.normalise_values": "true"}
     return (
@@ -130,10 +148,12 @@ def _why_frozen(log: Log, role: str) -> tuple[str, str, dict[str, str]]:
 def policy_frozen(log: Log) -> Iterator[Finding]:
     """The policy has not moved: KL stays at nothing and no row is ever clipped.
 
-    A learning rate that is far too small (or a schedule that has reached 0), advantages that are all zero, a network whose
-    parameters are not in the optimizer, or rewards so large that the gradient of the values takes all that the clip leaves.
+    A learning rate that is far too small (or a schedule that has reached 0), advantages that are
+    all zero, a network whose parameters are not in the optimizer, or rewards so large that the
+    gradient of the values takes all that the clip leaves.
 
-    Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the parameters that get gradients.
+    Raise the learning rate (3e-4 is a usual start), see whether advantages vary, and count the
+    parameters that get gradients.
     """
     for role in log.roles():
         kl, largest = log.while_learning(role, "approx_kl"), frozen_at(log, role)
@@ -147,7 +167,11 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
             severity="critical" if bad else "warning",
             cause=f"the policy of {role} does not move{why}",
             evidence=f"KL per update never above {largest:.2g} nats (usual: 0.005 to 0.03)"
-            + (f"; learning rate {rate.values[0]:.2g} to {rate.values[-1]:.2g}" if rate is not None else ""),
+            + (
+                f"; learning rate {rate.values[0]:.2g} to {rate.values[-1]:.2g}"
+                if rate is not None
+                else ""
+            ),
             confidence=0.85 if bad else 0.6,
             fix=fix,
             overrides=overrides,
@@ -157,7 +181,8 @@ def policy_frozen(log: Log) -> Iterator[Finding]:
 
 
 def frozen_at(log: Log, role: str) -> float | None:
-    """The largest KL of a role's updates where it is next to nothing; None where the policy moves, or has no doubt left."""
+    """The largest KL of a role's updates where it is next to nothing; None where the policy moves,
+    or has no doubt left."""
     kl = log.while_learning(role, "approx_kl")
     if kl is None or len(kl) < 8 or _certain(log, role):
         return None
@@ -172,13 +197,16 @@ def _certain(log: Log, role: str) -> bool:
 
 
 def values_explain_nothing(log: Log) -> Iterator[Finding]:
-    """Values predict returns no better than their mean does (explained variance at 0 or below), while the return does not rise.
+    """Values predict returns no better than their mean does (explained variance at 0 or below),
+    while the return does not rise.
 
-    Values lag behind: targets of unnormalised size, a value loss with too little weight, a discount so small that there is
-    nothing to predict, or observations that do not tell good states from bad ones. Once a task is solved all returns are
-    alike and explained variance means nothing, so this check is silent then.
+    Values lag behind: targets of unnormalised size, a value loss with too little weight, a discount
+    so small that there is nothing to predict, or observations that do not tell good states from bad
+    ones. Once a task is solved all returns are alike and explained variance means nothing, so this
+    check is silent then.
 
-    Normalise returns, raise the value's learning rate or weight, and see whether observations hold what the return depends on.
+    Normalise returns, raise the value's learning rate or weight, and see whether observations hold
+    what the return depends on.
     """
     for role in log.roles():
         curve = log.of(role, "explained_variance")
@@ -191,10 +219,11 @@ def values_explain_nothing(log: Log) -> Iterator[Finding]:
             check="values_explain_nothing",
             severity="warning",
             cause=f"the values of {role} do not predict its returns",
-            evidence=f"explained variance {late:.3g} over the last half (1 is perfect, 0 no better than the mean"
-            + (", below 0 worse than that)" if late < WORSE_THAN_NOTHING else ")"),
+            evidence=f"explained variance {late:.3g} over the last half (1 is perfect, 0 no better "
+            "than the mean" + (", below 0 worse than that)" if late < WORSE_THAN_NOTHING else ")"),
             confidence=0.55,
-            fix="normalise returns or scale rewards (learn.reward_scale), raise learn.value_weight; check gamma and the observations",
+            fix="normalise returns or scale rewards (learn.reward_scale), raise "
+            "learn.value_weight; check gamma and the observations",
             first_step=curve.first_step,
             last_step=curve.last_step,
         )

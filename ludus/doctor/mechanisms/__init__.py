@@ -1,1 +1,2 @@
-"""One file per way in which a reward misleads. Each function takes the ledger and yields findings; its docstring explains."""
+"""One file per way in which a reward misleads. Each function takes the ledger and yields findings;
+its docstring explains."""

@@ -9,7 +9,8 @@ from ludus.doctor.ledger import Ledger
 from ludus.doctor.rewards import Term
 
 HOPELESS = 1e-3
-"""Fewer than one success in a thousand random episodes: a run of usual length sees a handful, drowned in noise."""
+"""Fewer than one success in a thousand random episodes: a run of usual length sees a handful,
+drowned in noise."""
 RARE = 1e-2
 """One in a hundred is learnable with patience and luck."""
 COUNTS = 0.05
@@ -17,9 +18,10 @@ COUNTS = 0.05
 
 
 def goal_unreachable_or_too_rare(ledger: Ledger) -> Iterator[Finding]:
-    """Learning starts from what random play stumbles on. If it never meets the goal, and nothing on the way tells better from
-    worse, every episode looks the same and there is nothing to learn from. A goal can also be out of reach by its own
-    conditions: it requires something that cannot be had, that ends the episode, or, in a circle, itself."""
+    """Learning starts from what random play stumbles on. If it never meets the goal, and nothing on
+    the way tells better from worse, every episode looks the same and there is nothing to learn
+    from. A goal can also be out of reach by its own conditions: it requires something that cannot
+    be had, that ends the episode, or, in a circle, itself."""
     blocked = [(g, reason) for g in ledger.goals if (reason := _blocked(ledger, g))]
     if blocked and len(blocked) == len(ledger.goals):
         goal, reason = blocked[0]
@@ -35,7 +37,8 @@ def goal_unreachable_or_too_rare(ledger: Ledger) -> Iterator[Finding]:
     paid = [
         g
         for g in ledger.goals
-        if ledger.span(g) >= COUNTS * sum(ledger.span(t) for t in ledger.goals) and not _blocked(ledger, g)
+        if ledger.span(g) >= COUNTS * sum(ledger.span(t) for t in ledger.goals)
+        and not _blocked(ledger, g)
     ]
     if not paid or ledger.guided:
         return
@@ -46,10 +49,13 @@ def goal_unreachable_or_too_rare(ledger: Ledger) -> Iterator[Finding]:
     yield Finding(
         check="goal_unreachable_or_too_rare",
         severity="critical" if chance < HOPELESS else "warning",
-        cause=f"random play hardly ever meets the goal '{goal.name}' and nothing on the way says better from worse",
-        evidence=f"random play meets '{goal.name}' {episodes} (chance {chance:g} in an episode of {ledger.steps} steps); no shaping leads there",
+        cause=f"random play hardly ever meets the goal '{goal.name}' and nothing on the way says "
+        "better from worse",
+        evidence=f"random play meets '{goal.name}' {episodes} (chance {chance:g} in an episode of "
+        f"{ledger.steps} steps); no shaping leads there",
         confidence=0.85 if chance < HOPELESS else 0.5,
-        fix="start episodes near the goal and move the start back (curriculum), pay stepping stones that it requires, or add "
+        fix="start episodes near the goal and move the start back (curriculum), pay stepping "
+        "stones that it requires, or add "
         "potential-based shaping towards it",
     )
 
@@ -57,19 +63,28 @@ def goal_unreachable_or_too_rare(ledger: Ledger) -> Iterator[Finding]:
 def _blocked(ledger: Ledger, goal: Term) -> str:
     chain = ledger.needs(goal)
     if any(t.name == goal.name for t in chain):
-        return f"'{goal.name}' requires itself: {' -> '.join([goal.name, *(t.name for t in chain)])}"
+        return (
+            f"'{goal.name}' requires itself: {' -> '.join([goal.name, *(t.name for t in chain)])}"
+        )
     for t in chain:
         if t.ends_episode and not t.goal:
             return f"'{goal.name}' requires '{t.name}', which ends the episode"
         if t.cycle_steps > ledger.steps:
-            return f"'{goal.name}' requires '{t.name}', which takes {t.cycle_steps} steps; an episode has {ledger.steps}"
+            return (
+                f"'{goal.name}' requires '{t.name}', which takes {t.cycle_steps} steps; an "
+                f"episode has {ledger.steps}"
+            )
     return ""
 
 
 def _next_chance(ledger: Ledger, goal: Term) -> float:
-    """The smallest chance on the way: from one paid step to the next, each learnt before the one after it."""
+    """The smallest chance on the way: from one paid step to the next, each learnt before the one
+    after it."""
     way = [goal, *ledger.needs(goal)]
     paid = [t for t in way if t.high > 0 or t is goal]
     chances = [ledger.chance(t) for t in paid]
-    steps = [c / before if before > 0 else 0.0 for c, before in zip(chances, [*chances[1:], 1.0], strict=True)]
+    steps = [
+        c / before if before > 0 else 0.0
+        for c, before in zip(chances, [*chances[1:], 1.0], strict=True)
+    ]
     return min(steps)

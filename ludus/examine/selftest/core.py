@@ -1,4 +1,5 @@
-"""How the selftest runs: checks one after the other, each naming the part it is about; what is wrong becomes a finding."""
+"""How the selftest runs: checks one after the other, each naming the part it is about; what is
+wrong becomes a finding."""
 
 from __future__ import annotations
 
@@ -15,11 +16,21 @@ from ludus.doctor.finding import Finding
 from ludus.errors import LudusError
 from ludus.examine.selftest.scene import Session
 
-# Causes before symptoms: single formulas, then what is stored while playing, then updates, then use, then whole learning.
+# Causes before symptoms: single formulas, then what is stored while playing, then updates, then
+# use, then whole learning.
 FAMILIES = (
-    "formulas", "playing", "ppo_update", "next_keys", "replay", "rainbow_update", "using", "outcomes", "opponents", "curriculum",
+    "formulas",
+    "playing",
+    "ppo_update",
+    "next_keys",
+    "replay",
+    "rainbow_update",
+    "using",
+    "outcomes",
+    "opponents",
+    "curriculum",
     "learning",
-)  # fmt: skip
+)
 
 
 class Wrong(Exception):
@@ -49,7 +60,9 @@ class Result:
 
 
 def all_checks(families: Iterable[str] = FAMILIES) -> list[Check]:
-    return [c for f in families for c in importlib.import_module(f"ludus.examine.selftest.{f}").CHECKS]
+    return [
+        c for f in families for c in importlib.import_module(f"ludus.examine.selftest.{f}").CHECKS
+    ]
 
 
 def chosen(names: Iterable[str]) -> list[Check]:
@@ -62,7 +75,9 @@ def name_of(check: Check) -> str:
     return check.__name__
 
 
-def run(checks: Iterable[Check], device: str = "cpu", told: Callable[[Result], None] | None = None) -> list[Result]:
+def run(
+    checks: Iterable[Check], device: str = "cpu", told: Callable[[Result], None] | None = None
+) -> list[Result]:
     """Every check, whatever the others say. One thread: the checks are tiny."""
     threads, state = torch.get_num_threads(), torch.random.get_rng_state()
     torch.set_num_threads(1)
@@ -91,7 +106,9 @@ def _run_one(check: Check, session: Session) -> Result:
     except Exception as error:  # a fault may break anything: that too is an answer
         finding = _finding(check, f"it stops with {type(error).__name__}: {error}", 0.8)
     subject: Any = check
-    return Result(name_of(check), subject.part, finding is None, time.perf_counter() - begin, finding)
+    return Result(
+        name_of(check), subject.part, finding is None, time.perf_counter() - begin, finding
+    )
 
 
 def _finding(check: Any, evidence: str, confidence: float) -> Finding:
@@ -99,19 +116,24 @@ def _finding(check: Any, evidence: str, confidence: float) -> Finding:
     return Finding(
         check=name_of(check),
         severity="critical",
-        cause=f"a fault in the learning code, in the part '{check.part}' ({check.where}). It should be so: {says}",
+        cause=f"a fault in the learning code, in the part '{check.part}' ({check.where}). It "
+        f"should be so: {says}",
         evidence=evidence,
         confidence=confidence,
-        fix=f"mend {check.where}; `git diff` of it, or installing Ludus again, shows what was changed",
+        fix=f"mend {check.where}; `git diff` of it, or installing Ludus again, shows what was "
+        "changed",
     )
 
 
-# -- comparing ---------------------------------------------------------------------------------------------------------
+# -- comparing -------------------------------------------------------------------------------------
 
 
 def close(what: str, got: Any, expected: Any, tolerance: float = 1e-4) -> None:
     """Refuses numbers that differ by more than `tolerance`, relative where they are large."""
-    a, b = torch.as_tensor(got).detach().cpu().double(), torch.as_tensor(expected).detach().cpu().double()
+    a, b = (
+        torch.as_tensor(got).detach().cpu().double(),
+        torch.as_tensor(expected).detach().cpu().double(),
+    )
     if a.shape != b.shape:
         raise Wrong(f"{what}: shape {list(a.shape)} instead of {list(b.shape)}")
     if not a.numel():

@@ -1,4 +1,5 @@
-"""Single formulas on numbers made up for the purpose: advantages, distributions, memory cells, normalisers, schedules."""
+"""Single formulas on numbers made up for the purpose: advantages, distributions, memory cells,
+normalisers, schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ STEPS, ROWS = 14, 24
 
 @part("advantages", "ludus/learn/advantage.py")
 def advantages_of_random_episodes(s: Session) -> None:
-    """Generalised advantages equal the sum they are defined by, over random rewards, values, ends and idle rows."""
+    """Generalised advantages equal the sum they are defined by, over random rewards, values, ends
+    and idle rows."""
     from ludus.learn.advantage import generalised_advantages
 
     reward, value = torch.randn(STEPS, ROWS), torch.randn(STEPS + 1, ROWS) * 3
@@ -24,30 +26,41 @@ def advantages_of_random_episodes(s: Session) -> None:
     truncated &= ~terminated
     idle = (torch.rand(STEPS, ROWS) < 0.15) & ~terminated & ~truncated
     for gamma, lam in ((0.9, 0.8), (1.0, 1.0), (0.5, 0.0), (0.0, 0.9)):
-        r, v, ends, cuts, waits = (x.to(s.device) for x in (reward, value, terminated, truncated, idle))
+        r, v, ends, cuts, waits = (
+            x.to(s.device) for x in (reward, value, terminated, truncated, idle)
+        )
         targets = torch.zeros(STEPS, ROWS, device=s.device)
-        got = generalised_advantages(r, v, ends, cuts, waits, gamma, lam, torch.zeros_like(targets), targets)
-        expected, returns = reference.advantages(reward, value, terminated, truncated, idle, gamma, lam)
+        got = generalised_advantages(
+            r, v, ends, cuts, waits, gamma, lam, torch.zeros_like(targets), targets
+        )
+        expected, returns = reference.advantages(
+            reward, value, terminated, truncated, idle, gamma, lam
+        )
         close(f"advantages with gamma {gamma} and lambda {lam}", got, expected)
         close(f"returns with gamma {gamma} and lambda {lam}", targets, returns)
 
 
 @part("advantages", "ludus/learn/advantage.py")
 def a_constant_reward_has_no_advantage(s: Session) -> None:
-    """A value of 1 / (1 − gamma) is exactly right for a reward of 1 for ever, across episodes that are cut off too."""
+    """A value of 1 / (1 − gamma) is exactly right for a reward of 1 for ever, across episodes that
+    are cut off too."""
     from ludus.learn.advantage import generalised_advantages
 
     flags = torch.zeros(9, 1, dtype=torch.bool, device=s.device)
     cut = flags.clone()
     cut[3] = True
-    ones, value = torch.ones(9, 1, device=s.device), torch.full((10, 1), 1 / (1 - 0.97), device=s.device)
+    ones, value = (
+        torch.ones(9, 1, device=s.device),
+        torch.full((10, 1), 1 / (1 - 0.97), device=s.device),
+    )
     got = generalised_advantages(ones, value, flags, cut, flags, 0.97, 0.95, torch.zeros_like(ones))
     close("advantages", got, torch.zeros(9, 1), 1e-3)
 
 
 @part("masked statistics", "ludus/learn/advantage.py")
 def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
-    """Means, deviations and explained variance are over the rows that count, as if the others were not there."""
+    """Means, deviations and explained variance are over the rows that count, as if the others were
+    not there."""
     from ludus.learn.advantage import explained_variance, masked_mean, standardise
 
     x, y, mask = torch.randn(60), torch.randn(60), torch.rand(60) < 0.6
@@ -55,7 +68,12 @@ def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
     kept, other = x[mask].double(), y[mask].double()
     close("masked mean", masked_mean(x, mask), kept.mean())
     close("mean of nothing", masked_mean(x, torch.zeros_like(mask)), 0.0)
-    close("standardised", standardise(x, mask)[mask], (kept - kept.mean()) / kept.std(unbiased=False), 1e-3)
+    close(
+        "standardised",
+        standardise(x, mask)[mask],
+        (kept - kept.mean()) / kept.std(unbiased=False),
+        1e-3,
+    )
     holds("invalid rows are not 0 after standardising", not bool(standardise(x, mask)[~mask].any()))
     explained = 1 - (other - kept).var(unbiased=False) / other.var(unbiased=False)
     close("explained variance", explained_variance(x, y, mask), explained, 1e-3)
@@ -63,19 +81,27 @@ def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
 
 @part("log-probabilities", "ludus/policies/heads.py")
 def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
-    """Log-probability and entropy of continuous (squashed), binary and chosen actions together, with and without masks."""
+    """Log-probability and entropy of continuous (squashed), binary and chosen actions together,
+    with and without masks."""
     from ludus.policies.heads import Actions, ActionSpace, Distribution
 
     for own_std in (False, True):
         space = ActionSpace(2, 2, (3, 2), (0, 1), (2, 5), state_dependent_std=own_std)
         head = torch.randn(40, space.num_parameters)
         if own_std:
-            head[:, 2:4] = head[:, 2:4].clamp(max=0.0)  # the entropy is exact to a thousandth for deviations up to 1
+            head[:, 2:4] = head[:, 2:4].clamp(
+                max=0.0
+            )  # the entropy is exact to a thousandth for deviations up to 1
         log_std = torch.tensor([-0.7, 0.0])
         mask = torch.rand(40, 7) < 0.7
         mask[:, [2, 5]] = True
         for allowed in (None, mask):
-            d = Distribution(space, head.to(s.device), log_std.to(s.device), None if allowed is None else allowed.to(s.device))
+            d = Distribution(
+                space,
+                head.to(s.device),
+                log_std.to(s.device),
+                None if allowed is None else allowed.to(s.device),
+            )
             a = Actions(*(x.cpu() for x in d.sample()))
             got = d.log_prob(Actions(*(x.to(s.device) for x in a)))
             expected = reference.distribution(space, head.double(), log_std.double(), allowed, *a)
@@ -85,23 +111,32 @@ def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
 
 @part("log-probabilities", "ludus/policies/heads.py")
 def squashed_density_is_a_density(s: Session) -> None:
-    """The density of a squashed action, summed over the whole range of the action, is 1; far out it stays exact."""
+    """The density of a squashed action, summed over the whole range of the action, is 1; far out it
+    stays exact."""
     from ludus.policies.heads import Actions, ActionSpace, Distribution
 
     raw = torch.linspace(-9, 9, 8001)
     nothing = torch.zeros(len(raw), 0)
-    d = Distribution(ActionSpace(1, 0, ()), torch.full((len(raw), 1), 0.4), torch.tensor([-0.3]), None)
+    d = Distribution(
+        ActionSpace(1, 0, ()), torch.full((len(raw), 1), 0.4), torch.tensor([-0.3]), None
+    )
     log_p = d.log_prob(Actions(raw.unsqueeze(1), nothing, nothing)).double()
     width = (1 - torch.tanh(raw.double()) ** 2) * (raw[1] - raw[0]).double()
     close("the density's sum", (log_p.exp() * width).sum(), 1.0, 1e-3)
     far = Distribution(ActionSpace(1, 0, ()), torch.zeros(1, 1), torch.zeros(1), None)
     told = far.log_prob(Actions(torch.tensor([[20.0]]), nothing[:1], nothing[:1]))
-    close("log-probability at 20", told, [-0.5 * (400 + math.log(2 * math.pi)) - (2 * math.log(2) - 40)], 1e-5)
+    close(
+        "log-probability at 20",
+        told,
+        [-0.5 * (400 + math.log(2 * math.pi)) - (2 * math.log(2) - 40)],
+        1e-5,
+    )
 
 
 @part("sampling", "ludus/policies/heads.py")
 def samples_come_as_often_as_their_probability(s: Session) -> None:
-    """Sampled keys and choices come up as often as their probability says, forbidden ones never; greedy takes the likeliest."""
+    """Sampled keys and choices come up as often as their probability says, forbidden ones never;
+    greedy takes the likeliest."""
     from ludus.policies.heads import ActionSpace, Distribution
 
     count, space = 40_000, ActionSpace(1, 1, (3,), (-1,), (0,))
@@ -123,7 +158,8 @@ def samples_come_as_often_as_their_probability(s: Session) -> None:
 
 @part("memory", "ludus/policies/memory.py")
 def lstm_and_its_gradients_are_torchs(s: Session) -> None:
-    """The LSTM's outputs, last state and all gradients equal those of torch's own, whose gates stand in another order."""
+    """The LSTM's outputs, last state and all gradients equal those of torch's own, whose gates
+    stand in another order."""
     from ludus.policies.memory import LSTM
 
     mine, theirs = LSTM(5, 7).double(), torch.nn.LSTM(5, 7).double()
@@ -140,7 +176,10 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
         other.bias_hh_l0.zero_()
     x, state = torch.randn(9, 3, 5, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
     x.requires_grad_()
-    weigh, weigh_state = torch.randn(9, 3, 7, dtype=torch.float64), torch.randn(3, 14, dtype=torch.float64)
+    weigh, weigh_state = (
+        torch.randn(9, 3, 7, dtype=torch.float64),
+        torch.randn(3, 14, dtype=torch.float64),
+    )
     out, after = mine(x, state, torch.zeros(9, 3, dtype=torch.bool))
     ((out * weigh).sum() + (after * weigh_state).sum()).backward()
     mine_x, x.grad = x.grad, None
@@ -150,16 +189,18 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
     close("the last state", after, torch.cat([h[0], c[0]], -1), 1e-9)
     close("the gradient of inputs", mine_x, x.grad, 1e-9)
     for name, ours, its in (
-        ("input weights", mine.input_weight, other.weight_ih_l0), ("hidden weights", mine.hidden_weight, other.weight_hh_l0),
+        ("input weights", mine.input_weight, other.weight_ih_l0),
+        ("hidden weights", mine.hidden_weight, other.weight_hh_l0),
         ("biases", mine.bias, other.bias_ih_l0),
-    ):  # fmt: skip
+    ):
         assert ours.grad is not None
         close(f"the gradient of {name}", ours.grad[order], its.grad, 1e-9)
 
 
 @part("memory", "ludus/policies/memory.py")
 def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
-    """Where an episode starts, the memory begins at zero, in the middle of a sequence too, and no gradient passes."""
+    """Where an episode starts, the memory begins at zero, in the middle of a sequence too, and no
+    gradient passes."""
     from ludus.policies.memory import LSTM
 
     memory = LSTM(4, 6)
@@ -178,7 +219,8 @@ def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
 
 @part("normaliser", "ludus/policies/normalise.py")
 def running_statistics_are_those_of_all_rows(s: Session) -> None:
-    """Running mean and variance over several batches are those of all their valid rows together, and are applied so."""
+    """Running mean and variance over several batches are those of all their valid rows together,
+    and are applied so."""
     from ludus.policies.normalise import RunningNorm
 
     norm = RunningNorm(3)
@@ -200,7 +242,8 @@ def running_statistics_are_those_of_all_rows(s: Session) -> None:
 
 @part("value normaliser", "ludus/policies/policy.py")
 def value_units_go_there_and_back(s: Session) -> None:
-    """Values in units of reward stay what they were when the statistics of their targets move, and convert there and back."""
+    """Values in units of reward stay what they were when the statistics of their targets move, and
+    convert there and back."""
     from ludus.config import PolicyConfig
     from ludus.policies.heads import ActionSpace
     from ludus.policies.policy import Policy
@@ -213,17 +256,22 @@ def value_units_go_there_and_back(s: Session) -> None:
 
     before = values()
     for scale in (1.0, 100.0):
-        policy.update_value_norm(torch.randn(50) * scale + 3 * scale, torch.ones(50, dtype=torch.bool))
+        policy.update_value_norm(
+            torch.randn(50) * scale + 3 * scale, torch.ones(50, dtype=torch.bool)
+        )
         close("values after the statistics moved", values(), before, 1e-2)
     target = torch.tensor([5.0, -7.0])
     close("a value there and back", policy.real_value(policy.normal_value(target)), target, 1e-3)
-    holds("normalised targets are not of unit size", 0.5 < float(policy.normal_value(torch.tensor(300.0))) < 3)
+    holds(
+        "normalised targets are not of unit size",
+        0.5 < float(policy.normal_value(torch.tensor(300.0))) < 3,
+    )
 
 
 @part("initial policy", "ludus/policies/policy.py")
 def a_policy_starts_as_configured(s: Session) -> None:
-    """A new policy acts nearly at random around the configured means, spreads (within limits) and keys, does not hear quiet
-    inputs, and keeps what its memory holds."""
+    """A new policy acts nearly at random around the configured means, spreads (within limits) and
+    keys, does not hear quiet inputs, and keeps what its memory holds."""
     from ludus.config import PolicyConfig
     from ludus.policies.heads import ActionSpace, Distribution
     from ludus.policies.memory import LSTM
@@ -231,9 +279,13 @@ def a_policy_starts_as_configured(s: Session) -> None:
 
     space = ActionSpace(2, 1, (3,), continuous_names=("go", "turn"))
     config = PolicyConfig(
-        hidden=(16,), initial_log_std=-0.7, initial_log_std_of={"turn": -1.5}, initial_mean_of={"go": 1.0}, initial_key_logit=-1.0,
+        hidden=(16,),
+        initial_log_std=-0.7,
+        initial_log_std_of={"turn": -1.5},
+        initial_mean_of={"go": 1.0},
+        initial_key_logit=-1.0,
         quiet_inputs=("ray",),
-    )  # fmt: skip
+    )
     policy = Policy(["speed", "ray0", "ray1"], space, config)
     seen, starts = torch.randn(1, 200, 3), torch.ones(1, 200, dtype=torch.bool)
     output = policy(seen, policy.initial_state(200), starts)
@@ -242,11 +294,22 @@ def a_policy_starts_as_configured(s: Session) -> None:
     close("keys", output.distribution.key_logits.mean(), -1.0, 0.1)
     close("choices", output.distribution.choice_log_probs[0].exp().mean((0, 1)), [1 / 3] * 3, 0.05)
     for wild, limited in ((9.0, 2.0), (-9.0, -5.0)):
-        spread = Distribution(space, torch.zeros(space.num_parameters), torch.full((2,), wild), None).log_std
+        spread = Distribution(
+            space, torch.zeros(space.num_parameters), torch.full((2,), wild), None
+        ).log_std
         close(f"a spread of exp({wild:g})", spread, [limited] * 2)
     seen[..., 1:] = 7.0
-    close("values with other quiet inputs", policy(seen, policy.initial_state(200), starts).value, output.value, 1e-5)
-    close("biases of a new memory: input, forget, output, cell", LSTM(3, 2).bias, [0, 0, 1, 1, 0, 0, 0, 0])
+    close(
+        "values with other quiet inputs",
+        policy(seen, policy.initial_state(200), starts).value,
+        output.value,
+        1e-5,
+    )
+    close(
+        "biases of a new memory: input, forget, output, cell",
+        LSTM(3, 2).bias,
+        [0, 0, 1, 1, 0, 0, 0, 0],
+    )
 
 
 @part("schedules", "ludus/curriculum/schedules.py")
@@ -256,15 +319,22 @@ def schedules_are_read_as_written(s: Session) -> None:
 
     half = 0.5 - 0.5 * math.cos(math.pi / 4)
     for text, share, value in (
-        (0.3, 0.9, 0.3), ("1 -> 0", 0.25, 0.75), ("1 -> 0 @ 0.5", 0.25, 0.5), ("1 -> 0 @ 0.5", 0.9, 0.0),
-        ("cosine 1 -> 0", 0.25, 1 - half), ("0:0, 0.5:2, 1:1", 0.25, 1.0), ("0:0, 0.5:2, 1:1", 0.75, 1.5), ("1 -> 0", 2.0, 0.0),
-    ):  # fmt: skip
+        (0.3, 0.9, 0.3),
+        ("1 -> 0", 0.25, 0.75),
+        ("1 -> 0 @ 0.5", 0.25, 0.5),
+        ("1 -> 0 @ 0.5", 0.9, 0.0),
+        ("cosine 1 -> 0", 0.25, 1 - half),
+        ("0:0, 0.5:2, 1:1", 0.25, 1.0),
+        ("0:0, 0.5:2, 1:1", 0.75, 1.5),
+        ("1 -> 0", 2.0, 0.0),
+    ):
         close(f"'{text}' at {share}", parse(text)(share), value, 1e-9)
 
 
 @part("tokens", "ludus/policies/encoders.py")
 def tokens_add_up(s: Session) -> None:
-    """What is seen as tokens is the sum of the table's rows of their cells and features, each as often as log2(1 + amount) says."""
+    """What is seen as tokens is the sum of the table's rows of their cells and features, each as
+    often as log2(1 + amount) says."""
     from ludus.policies.encoders import TokenTable
     from ludus.sim.game import Tokens
 
@@ -283,8 +353,17 @@ def tokens_add_up(s: Session) -> None:
 
 
 CHECKS = (
-    advantages_of_random_episodes, a_constant_reward_has_no_advantage, means_and_deviations_leave_invalid_rows_out,
-    log_probabilities_and_entropies_of_mixed_actions, squashed_density_is_a_density, samples_come_as_often_as_their_probability,
-    lstm_and_its_gradients_are_torchs, a_start_inside_a_sequence_is_a_fresh_memory, running_statistics_are_those_of_all_rows,
-    value_units_go_there_and_back, a_policy_starts_as_configured, schedules_are_read_as_written, tokens_add_up,
-)  # fmt: skip
+    advantages_of_random_episodes,
+    a_constant_reward_has_no_advantage,
+    means_and_deviations_leave_invalid_rows_out,
+    log_probabilities_and_entropies_of_mixed_actions,
+    squashed_density_is_a_density,
+    samples_come_as_often_as_their_probability,
+    lstm_and_its_gradients_are_torchs,
+    a_start_inside_a_sequence_is_a_fresh_memory,
+    running_statistics_are_those_of_all_rows,
+    value_units_go_there_and_back,
+    a_policy_starts_as_configured,
+    schedules_are_read_as_written,
+    tokens_add_up,
+)

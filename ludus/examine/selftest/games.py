@@ -1,13 +1,29 @@
-"""Two tiny games in which everything that happens follows from env, agent, step and action, so that it can be known twice.
+"""Two tiny games in which everything that happens follows from env, agent, step and action, so that
+it can be known twice.
 
-Episodes of env e last max_steps + e % 3 steps; in even envs they end for good, in odd ones they are cut off. In both games one
-agent dies at step 3, another has no decision at every fourth step, and what is allowed changes from step to step. The
-observation says where and when it was made, and what was done last.
+Episodes of env e last max_steps + e % 3 steps; in even envs they end for good, in odd ones they are
+cut off. In both games one agent dies at step 3, another has no decision at every fourth step, and
+what is allowed changes from step to step. The observation says where and when it was made, and what
+was done last.
 """
 
 from __future__ import annotations
 
-from ludus.sim import Binary, Choice, Continuous, Game, Goal, Image, Param, Role, Term, f32, float32, phase, u8
+from ludus.sim import (
+    Binary,
+    Choice,
+    Continuous,
+    Game,
+    Goal,
+    Image,
+    Param,
+    Role,
+    Term,
+    f32,
+    float32,
+    phase,
+    u8,
+)
 
 DIES_AT = 3
 WEIGHT = 2.0
@@ -21,12 +37,36 @@ def end(env, step, max_steps, terminated, truncated):
 
 
 @phase(
-    lanes="agents", writes=("alive", "idle", "observation", "term_work", "goal_work", "mask_press", "mask_pick", "unused")
-)  # fmt: skip
+    lanes="agents",
+    writes=(
+        "alive",
+        "idle",
+        "observation",
+        "term_work",
+        "goal_work",
+        "mask_press",
+        "mask_pick",
+        "unused",
+    ),
+)
 def diary(
-    env, agent, step, episode, resetting, action_push, action_press, action_pick, alive, idle, observation, term_work, goal_work,
-    mask_press, mask_pick, unused,
-):  # fmt: skip
+    env,
+    agent,
+    step,
+    episode,
+    resetting,
+    action_push,
+    action_press,
+    action_pick,
+    alive,
+    idle,
+    observation,
+    term_work,
+    goal_work,
+    mask_press,
+    mask_pick,
+    unused,
+):
     if agent == 2 and step[env] >= DIES_AT:
         alive[env, agent] = False
     idle[env, agent] = agent == 1 and step[env] % 4 == 1
@@ -40,23 +80,36 @@ def diary(
     for entry in range(4, 7):
         observation[env, agent, entry] = 0.0
     if not resetting[env]:
-        push, press, pick = action_push[env, agent], float32(action_press[env, agent]), float32(action_pick[env, agent])
+        push, press, pick = (
+            action_push[env, agent],
+            float32(action_press[env, agent]),
+            float32(action_pick[env, agent]),
+        )
         observation[env, agent, 4] = push
         observation[env, agent, 5] = press
         observation[env, agent, 6] = 0.5 * pick
-        term_work[env, agent] = float32(1.0) + float32(0.25) * float32(step[env]) + press + float32(0.5) * pick - push * push
+        term_work[env, agent] = (
+            float32(1.0)
+            + float32(0.25) * float32(step[env])
+            + press
+            + float32(0.5) * pick
+            - push * push
+        )
         goal_work[env, agent] = float32(step[env])
     unused[env, agent] = 0.0
 
 
 DIARY = Game(
     name="diary",
-    summary="for the selftest: two roles, every kind of action, death, idleness, masks, both kinds of end",
+    summary="for the selftest: two roles, every kind of action, death, idleness, masks, both kinds "
+    "of end",
     roles=[Role("left"), Role("right", 2)],
     state=dict(unused=f32("agents")),
     params=dict(max_steps=Param(5, 1, 50)),
     observation=["env", "agent", "time", "episode", "pushed", "pressed", "picked"],
-    action=dict(push=Continuous(), press=Binary(masked=True), pick=Choice(("a", "b", "c"), masked=True)),
+    action=dict(
+        push=Continuous(), press=Binary(masked=True), pick=Choice(("a", "b", "c"), masked=True)
+    ),
     rewards=dict(work=Term("goal", WEIGHT, most="10 * max_steps", least="-10 * max_steps")),
     goal_metrics=dict(work=Goal("the last step")),
     step=[end, diary],
@@ -64,10 +117,25 @@ DIARY = Game(
 )
 
 
-@phase(lanes="agents", writes=("alive", "idle", "observation", "term_work", "goal_work", "mask_pick", "seen_picture"))
+@phase(
+    lanes="agents",
+    writes=("alive", "idle", "observation", "term_work", "goal_work", "mask_pick", "seen_picture"),
+)
 def record(
-    env, agent, step, episode, resetting, action_pick, alive, idle, observation, term_work, goal_work, mask_pick, seen_picture
-):  # fmt: skip
+    env,
+    agent,
+    step,
+    episode,
+    resetting,
+    action_pick,
+    alive,
+    idle,
+    observation,
+    term_work,
+    goal_work,
+    mask_pick,
+    seen_picture,
+):
     if agent == 1 and step[env] >= DIES_AT:
         alive[env, agent] = False
     idle[env, agent] = agent == 0 and step[env] % 4 == 1
@@ -81,7 +149,9 @@ def record(
     if not resetting[env]:
         observation[env, agent, 4] = 0.5 * float32(action_pick[env, agent])
         term_work[env, agent] = (
-            float32(1.0) + float32(0.25) * float32(step[env]) + float32(0.5) * float32(action_pick[env, agent])
+            float32(1.0)
+            + float32(0.25) * float32(step[env])
+            + float32(0.5) * float32(action_pick[env, agent])
         )
         goal_work[env, agent] = float32(step[env])
     seen_picture[env, agent, 0, 0] = 20 * (step[env] + 1)
@@ -106,10 +176,23 @@ RECORD = Game(
 )
 
 
-@phase(lanes="agents", writes=("observation", "term_work", "goal_work", "pressed_up", "pressed_down"))
+@phase(
+    lanes="agents", writes=("observation", "term_work", "goal_work", "pressed_up", "pressed_down")
+)
 def duel(
-    env, agent, agents, step, resetting, action_up, action_down, observation, term_work, goal_work, pressed_up, pressed_down
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    step,
+    resetting,
+    action_up,
+    action_down,
+    observation,
+    term_work,
+    goal_work,
+    pressed_up,
+    pressed_down,
+):
     other = agents - 1 - agent
     for entry in range(3):
         observation[env, agent, entry] = 0.0
@@ -117,7 +200,9 @@ def duel(
     if not resetting[env]:
         observation[env, agent, 0] = float32(action_up[env, other])
         observation[env, agent, 1] = float32(action_down[env, other])
-        term_work[env, agent] = float32(action_up[env, agent]) - 0.5 * float32(action_down[env, agent])
+        term_work[env, agent] = float32(action_up[env, agent]) - 0.5 * float32(
+            action_down[env, agent]
+        )
         goal_work[env, agent] = float32(step[env])
     pressed_up[env, agent] = float32(action_up[env, agent])
     pressed_down[env, agent] = float32(action_down[env, agent])
@@ -125,7 +210,8 @@ def duel(
 
 @phase(lanes="agents", writes="outcome")
 def settle(env, agent, terminated, truncated, outcome):
-    """The first agent draws in env 0, wins in env 1, loses in env 2 and so on; the second the other way round."""
+    """The first agent draws in env 0, wins in env 1, loses in env 2 and so on; the second the other
+    way round."""
     if terminated[env] or truncated[env]:
         first = (env + 1) % 3 - 1
         outcome[env, agent] = first if agent == 0 else -first
@@ -133,7 +219,8 @@ def settle(env, agent, terminated, truncated, outcome):
 
 DUEL = Game(
     name="duel",
-    summary="for the selftest: two against each other, each sees the keys that the other has just pressed",
+    summary="for the selftest: two against each other, each sees the keys that the other has just "
+    "pressed",
     roles=[Role("player", teams=2)],
     state=dict(pressed_up=f32("agents"), pressed_down=f32("agents")),
     params=dict(max_steps=Param(5, 1, 50)),

@@ -1,4 +1,5 @@
-"""Opponents: frozen copies in envs of their own, with a memory of their own, drawn as asked; and evaluation against them."""
+"""Opponents: frozen copies in envs of their own, with a memory of their own, drawn as asked; and
+evaluation against them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def league_of(s: Session, mix: str = "self 10, pool 90") -> Any:
 
 
 def weights(policies: Any) -> dict[str, torch.Tensor]:
-    return {f"{role}/{n}": t.clone() for role, policy in policies.items() for n, t in policy.state_dict().items()}
+    return {
+        f"{role}/{n}": t.clone()
+        for role, policy in policies.items()
+        for n, t in policy.state_dict().items()
+    }
 
 
 def in_slot(league: Any, k: int) -> dict[str, torch.Tensor]:
@@ -44,8 +49,8 @@ def in_slot(league: Any, k: int) -> dict[str, torch.Tensor]:
 
 @part("league", LEAGUE)
 def snapshots_are_copies_that_stay_as_they_were(s: Session) -> None:
-    """A slot holds all weights and statistics of the policies as they were; the learner goes on without moving them, or being
-    moved by them."""
+    """A slot holds all weights and statistics of the policies as they were; the learner goes on
+    without moving them, or being moved by them."""
     league = league_of(s)
     first = weights(league.policies)
     for policy in league.policies.values():
@@ -68,7 +73,8 @@ def snapshots_are_copies_that_stay_as_they_were(s: Session) -> None:
 
 @part("league", LEAGUE)
 def each_env_meets_one_snapshot(s: Session) -> None:
-    """The slots share the envs: every env belongs to one of them, and its opponents to that slot alone."""
+    """The slots share the envs: every env belongs to one of them, and its opponents to that slot
+    alone."""
     league = league_of(s)
     for role in league.policies:
         met = np.zeros(ENVS, int)
@@ -79,10 +85,13 @@ def each_env_meets_one_snapshot(s: Session) -> None:
 
 @part("league", LEAGUE)
 def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
-    """Over all envs: those of the slots, where they are open, and the others, where nobody frozen plays."""
+    """Over all envs: those of the slots, where they are open, and the others, where nobody frozen
+    plays."""
     league = league_of(s, "self 2, pool 1")
     until = np.asarray(league.batch.numpy("lineup_until"))
-    shares = np.diff(until[:, : len(league.lineups)], axis=1, prepend=0.0)  # row 0 without frozen opponents, row 1 with them
+    shares = np.diff(
+        until[:, : len(league.lineups)], axis=1, prepend=0.0
+    )  # row 0 without frozen opponents, row 1 with them
     is_open = np.asarray(league.batch.numpy("slot_open"))
     pool = np.array([lineup.opponent == "pool" for lineup in league.lineups])
     same("the envs that belong to a slot", is_open, np.arange(ENVS) < league.block(SLOTS - 1).stop)
@@ -92,15 +101,18 @@ def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
 
 @part("league", LEAGUE)
 def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None:
-    """A snapshot is taken when it is due. A slot whose turn it is closes, stays as it is while an env still plays against it, and
-    is filled and opened anew afterwards."""
+    """A snapshot is taken when it is due. A slot whose turn it is closes, stays as it is while an
+    env still plays against it, and is filled and opened anew afterwards."""
     from ludus.sim.episode import FROZEN
 
     league, random = league_of(s), np.random.default_rng(0)
     league.config.league.renew_every = 2
     for steps, expected in ((LATER - 1, [0]), (LATER, [0, LATER])):
         league.after_iteration(1, steps, random)
-        holds(f"at {steps} agent-steps there are snapshots of {league.pool.steps}", league.pool.steps == expected)
+        holds(
+            f"at {steps} agent-steps there are snapshots of {league.pool.steps}",
+            league.pool.steps == expected,
+        )
     controller, block = league.batch.arrays["controller"], league.block(1)
     controller[...] = 0
     controller[block.start, 0] = FROZEN
@@ -108,36 +120,56 @@ def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None
     for iteration in (2, 3):  # its turn; then not
         league.renew(iteration, random)
         told.append(league.slots[1].open)
-    holds("a slot is not closed in its turn, or changed while an env plays against it", told == [False, False])
+    holds(
+        "a slot is not closed in its turn, or changed while an env plays against it",
+        told == [False, False],
+    )
     controller[...] = 0
     league.renew(5, random)
     is_open = np.asarray(league.batch.numpy("slot_open"))[block].all()
-    holds("a slot is not opened anew once nobody plays against it", league.slots[1].open and is_open)
+    holds(
+        "a slot is not opened anew once nobody plays against it", league.slots[1].open and is_open
+    )
 
 
 @part("matchmaking", MATCHMAKING)
 def opponents_are_drawn_as_asked(s: Session) -> None:
-    """`hard` draws those that win, `even` those of equal strength, `latest` the last, `uniform` all alike."""
+    """`hard` draws those that win, `even` those of equal strength, `latest` the last, `uniform` all
+    alike."""
     from ludus.league.matchmaking import draw
 
     rates = {10: 1.0, 20: 0.5, 30: 0.0}  # the learner's: it always beats 10 and never 30
-    wanted = {"hard": (0.0, 0.2, 0.8), "even": (0.0, 1.0, 0.0), "latest": (0.0, 0.0, 1.0), "uniform": (1 / 3, 1 / 3, 1 / 3)}
+    wanted = {
+        "hard": (0.0, 0.2, 0.8),
+        "even": (0.0, 1.0, 0.0),
+        "latest": (0.0, 0.0, 1.0),
+        "uniform": (1 / 3, 1 / 3, 1 / 3),
+    }
     for sampler, shares in wanted.items():
         random = np.random.default_rng(0)
         drawn = [draw(sampler, list(rates), rates, random) for _ in range(DRAWS)]
-        close(f"how often {sampler} draws each", [drawn.count(step) / DRAWS for step in rates], shares, 0.08)
+        close(
+            f"how often {sampler} draws each",
+            [drawn.count(step) / DRAWS for step in rates],
+            shares,
+            0.08,
+        )
     league = league_of(s)
     league.pool.add(LATER, league.policies)
     league.tally.add("left snapshot:0", np.array([50.0, 50.0, 0.0, 0.0]))
     league.tally.add(f"left snapshot:{LATER}", np.array([50.0, 0.0, 0.0, 50.0]))
     random = np.random.default_rng(0)
     chosen = [league.choose("left", random) for _ in range(100)]
-    holds(f"the league chose the snapshot that wins {chosen.count(LATER)} times of 100", chosen.count(LATER) > 90)
+    holds(
+        f"the league chose the snapshot that wins {chosen.count(LATER)} times of 100",
+        chosen.count(LATER) > 90,
+    )
 
 
 @part("opponents", PLAYER)
 def opponents_remember_their_own_episode(s: Session) -> None:
-    """An opponent that plays in some envs only carries its memory through an episode there, and starts the next one afresh."""
+    """An opponent that plays in some envs only carries its memory through an episode there, and
+    starts the next one afresh."""
     from ludus.policies.player import Player
     from ludus.sim.episode import FROZEN
 
@@ -158,9 +190,16 @@ def opponents_remember_their_own_episode(s: Session) -> None:
         player.act()
         push, _, pick = greedy(policy.space, out.head[0], mask)
         close(
-            f"what the opponent does in step {t}", batch.tensor("continuous")[:, rows].flatten().cpu()[theirs], push[theirs], 1e-3
+            f"what the opponent does in step {t}",
+            batch.tensor("continuous")[:, rows].flatten().cpu()[theirs],
+            push[theirs],
+            1e-3,
         )
-        same(f"what the opponent picks in step {t}", batch.tensor("choices")[:, rows].flatten().cpu()[theirs], pick[theirs])
+        same(
+            f"what the opponent picks in step {t}",
+            batch.tensor("choices")[:, rows].flatten().cpu()[theirs],
+            pick[theirs],
+        )
         compared += int(theirs.sum())
         batch.step()
     holds("the opponent never played", compared > 20)
@@ -168,9 +207,12 @@ def opponents_remember_their_own_episode(s: Session) -> None:
 
 @part("valid rows", "ludus/learn/rainbow.py")
 def what_bots_do_is_not_replayed(s: Session) -> None:
-    """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy did."""
+    """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy
+    did."""
     algorithm = s.make_rainbow()
-    algorithm.batch.set_controller("agent", "still", slice(ENVS - 1, ENVS))  # from the next reset row on: within 8 steps
+    algorithm.batch.set_controller(
+        "agent", "still", slice(ENVS - 1, ENVS)
+    )  # from the next reset row on: within 8 steps
     for _ in range(2):
         algorithm.collect(nothing)
     replay = algorithm.roles["agent"].replay
@@ -181,12 +223,16 @@ def what_bots_do_is_not_replayed(s: Session) -> None:
 
 @part("evaluation", EVALUATE)
 def evaluation_is_against_the_rivals(s: Session) -> None:
-    """Evaluated against others, a policy meets them and not itself, only its own agents count, and nothing is left in training
-    mode. Here it answers a key that only the rival presses: once in every step but the first."""
+    """Evaluated against others, a policy meets them and not itself, only its own agents count, and
+    nothing is left in training mode. Here it answers a key that only the rival presses: once in
+    every step but the first."""
     from ludus.training.evaluate import measure
 
     layout = fresh_batch(s, DUEL, 1).layout
-    answers, rival = (diary_policy(s, layout, hidden=(8,), activation="relu", normalise_observation=False) for _ in range(2))
+    answers, rival = (
+        diary_policy(s, layout, hidden=(8,), activation="relu", normalise_observation=False)
+        for _ in range(2)
+    )
     with torch.no_grad():
         for policy, down in ((answers, -50.0), (rival, 50.0)):
             policy.actor.encoder[0].weight.copy_(torch.eye(8))
@@ -196,7 +242,14 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
         answers.action_head.weight[0, 1] = 100.0  # up, where the other has just pressed down
     for policy in (answers, rival):
         policy.train()
-    found = measure(lambda _: fresh_batch(s, DUEL), {"player": answers}, "pool", ENVS, 5, rivals={"player": rival})
+    found = measure(
+        lambda _: fresh_batch(s, DUEL),
+        {"player": answers},
+        "pool",
+        ENVS,
+        5,
+        rivals={"player": rival},
+    )
     expected = sorted(WEIGHT * (length(env) - 1) for env in range(ENVS))
     close("returns against a rival that presses down", sorted(found["return"]), expected)
     holds("a policy is evaluated in training mode", not answers.training and not rival.training)
@@ -215,6 +268,13 @@ def evaluation_plays_what_is_held_out(s: Session) -> None:
 
 
 CHECKS = (
-    opponents_are_drawn_as_asked, snapshots_are_copies_that_stay_as_they_were, each_env_meets_one_snapshot, the_pool_is_met_as_often_as_the_mix_says,
-    snapshots_come_in_time_and_slots_change_between_episodes, opponents_remember_their_own_episode, what_bots_do_is_not_replayed, evaluation_is_against_the_rivals, evaluation_plays_what_is_held_out,
-)  # fmt: skip
+    opponents_are_drawn_as_asked,
+    snapshots_are_copies_that_stay_as_they_were,
+    each_env_meets_one_snapshot,
+    the_pool_is_met_as_often_as_the_mix_says,
+    snapshots_come_in_time_and_slots_change_between_episodes,
+    opponents_remember_their_own_episode,
+    what_bots_do_is_not_replayed,
+    evaluation_is_against_the_rivals,
+    evaluation_plays_what_is_held_out,
+)

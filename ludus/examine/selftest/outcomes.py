@@ -1,4 +1,5 @@
-"""Who won: a draw is neither won nor lost, in evaluations, in the statistics of training and in the league's books."""
+"""Who won: a draw is neither won nor lost, in evaluations, in the statistics of training and in the
+league's books."""
 
 from __future__ import annotations
 
@@ -12,28 +13,35 @@ from ludus.examine.selftest.scene import Session
 from ludus.examine.selftest.using import EVALUATE, diary_policy, fresh_batch
 
 EPISODE, TALLY, RATINGS, PAYOFF = (
-    f"ludus/{name}.py" for name in ("sim/episode", "league/tally", "league/ratings", "league/payoff")
+    f"ludus/{name}.py"
+    for name in ("sim/episode", "league/tally", "league/ratings", "league/payoff")
 )
 DUELS = 6
-"""Of the first agent in envs 0, 1 … 5: drawn, won, lost, drawn, won, lost. In odd envs the episode is cut off."""
+"""Of the first agent in envs 0, 1 … 5: drawn, won, lost, drawn, won, lost. In odd envs the episode
+is cut off."""
 
 
 @part("evaluation", EVALUATE)
 def a_draw_is_neither_won_nor_lost(s: Session) -> None:
-    """Evaluation tells of every episode whether it was won, drawn or lost, by the side that is measured; the first half of the
-    envs measures the first side, the other half the second."""
+    """Evaluation tells of every episode whether it was won, drawn or lost, by the side that is
+    measured; the first half of the envs measures the first side, the other half the second."""
     from ludus.training.evaluate import measure
 
     layout = fresh_batch(s, DUEL, 1).layout
     mine, rival = ({"player": diary_policy(s, layout, hidden=(8,))} for _ in range(2))
     found = measure(lambda _: fresh_batch(s, DUEL, DUELS), mine, "pool", DUELS, 5, rivals=rival)
-    for rate, expected in (("win", [0, 0, 1, 0, 0, 1]), ("draw", [1, 1, 0, 0, 0, 0]), ("loss", [0, 0, 0, 1, 1, 0])):
+    for rate, expected in (
+        ("win", [0, 0, 1, 0, 0, 1]),
+        ("draw", [1, 1, 0, 0, 0, 0]),
+        ("loss", [0, 0, 0, 1, 1, 0]),
+    ):
         same(f"{rate}_rate of the duels in envs 0, 3, 1, 4, 2, 5", found[f"{rate}_rate"], expected)
 
 
 @part("episode statistics", EPISODE)
 def training_counts_draws_apart(s: Session) -> None:
-    """An episode counts as won, lost or drawn by the outcome of the learning agent, as truncated where it was cut off undecided."""
+    """An episode counts as won, lost or drawn by the outcome of the learning agent, as truncated
+    where it was cut off undecided."""
     from ludus.sim.episode import STILL
 
     batch = fresh_batch(s, DUEL, DUELS)
@@ -41,18 +49,25 @@ def training_counts_draws_apart(s: Session) -> None:
     batch.arrays["finished"][...] = True
     batch.step()  # the reset row in which the bot sits down
     batch.read_statistics()
-    for _ in range(9):  # one episode of every env: the longest has 7 steps, the shortest two would have 11
+    for _ in range(
+        9
+    ):  # one episode of every env: the longest has 7 steps, the shortest two would have 11
         batch.step()
     found = batch.read_statistics()["player"]
     same("episodes", found["episodes"], DUELS)
     for name, count in (("won", 2), ("lost", 2), ("drawn", 1), ("truncated", 1)):
         close(f"the share of episodes {name}", found[name], count / DUELS)
-    same("episodes, won, drawn, lost of a lineup", batch.read_lineup_results([slice(None)])[0][0], [DUELS, 2, 2, 2])
+    same(
+        "episodes, won, drawn, lost of a lineup",
+        batch.read_lineup_results([slice(None)])[0][0],
+        [DUELS, 2, 2, 2],
+    )
 
 
 @part("win rates", TALLY)
 def the_league_counts_draws_apart(s: Session) -> None:
-    """Of ten episodes four are won, three drawn and three lost: a win rate of 0.4, in the tally and over a whole log."""
+    """Of ten episodes four are won, three drawn and three lost: a win rate of 0.4, in the tally and
+    over a whole log."""
     from ludus.league.ratings import win_rates
     from ludus.league.tally import Matches, Tally
 
@@ -60,10 +75,18 @@ def the_league_counts_draws_apart(s: Session) -> None:
     tally.add("them", result)
     close("the tally's win rate", tally.win_rate("them"), 0.4)
     low, high = tally.interval("them")
-    holds(f"the interval of 4 won in 10 is {low:.3f} to {high:.3f}", abs(low - 0.168) < 1e-3 and abs(high - 0.687) < 1e-3)
+    holds(
+        f"the interval of 4 won in 10 is {low:.3f} to {high:.3f}",
+        abs(low - 0.168) < 1e-3 and abs(high - 0.687) < 1e-3,
+    )
     matches.add("team 0", "bot:them", result)
     told = win_rates(matches.take(100, 0), ["player"])[""]["bot:them"]
-    for name, expected in (("win_rate", 0.4), ("draw_rate", 0.3), ("loss_rate", 0.3), ("episodes", 10)):
+    for name, expected in (
+        ("win_rate", 0.4),
+        ("draw_rate", 0.3),
+        ("loss_rate", 0.3),
+        ("episodes", 10),
+    ):
         close(f"{name} of the log", told[name], expected)
 
 
@@ -88,11 +111,18 @@ def a_payoff_tells_draws_apart(s: Session) -> None:
     from ludus.league.payoff import cell
 
     told = cell(np.array([1.0, 0, 0, 0]), np.array([0.0, 1, 1, 0]), np.array([0.0, 0, 0, 1]))
-    close("win, draw and loss rates", [told[f"{n}_rate"] for n in ("win", "draw", "loss")], [0.25, 0.5, 0.25])
+    close(
+        "win, draw and loss rates",
+        [told[f"{n}_rate"] for n in ("win", "draw", "loss")],
+        [0.25, 0.5, 0.25],
+    )
     close("Wilson's interval of 1 in 4", [told["low"], told["high"]], [0.0456, 0.6994], 1e-3)
 
 
 CHECKS = (
-    a_draw_is_neither_won_nor_lost, training_counts_draws_apart, the_league_counts_draws_apart, a_draw_between_equals_changes_no_rating,
+    a_draw_is_neither_won_nor_lost,
+    training_counts_draws_apart,
+    the_league_counts_draws_apart,
+    a_draw_between_equals_changes_no_rating,
     a_payoff_tells_draws_apart,
-)  # fmt: skip
+)

@@ -1,4 +1,5 @@
-"""An iteration of PPO by the reference, from the rows that were stored: advantages, targets, losses, gradients, updates."""
+"""An iteration of PPO by the reference, from the rows that were stored: advantages, targets,
+losses, gradients, updates."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Outcome:
 
 
 def at_share(scalar: Any) -> float:
-    """A constant, or a straight line between two numbers, at the share of the budget that the lesson is taught at."""
+    """A constant, or a straight line between two numbers, at the share of the budget that the
+    lesson is taught at."""
     if not isinstance(scalar, str):
         return float(scalar)
     first, last = (float(x) for x in scalar.split("->"))
@@ -53,20 +55,38 @@ def _update(session: Session, name: str, role: str) -> Outcome:
         _rescale(p, statistics)
     adam = reference.Adam(c.adam_epsilon)
     critic = ("critic.", "value_head.") if policy.separate_value else ()
-    value_rate = at_share(c.value_learning_rate) if c.value_learning_rate is not None else at_share(c.learning_rate)
+    value_rate = (
+        at_share(c.value_learning_rate)
+        if c.value_learning_rate is not None
+        else at_share(c.learning_rate)
+    )
     rates = {n: value_rate if n.startswith(critic) else at_share(c.learning_rate) for n in learned}
     for epoch in range(c.epochs):
         if epoch and c.recompute_advantages:
-            seen = reference.policy(p, policy, r["observation"][..., :7].double(), r["state"][0].double(), r["starts"], 8)
+            seen = reference.policy(
+                p,
+                policy,
+                r["observation"][..., :7].double(),
+                r["state"][0].double(),
+                r["starts"],
+                8,
+            )
             r["value"] = reference.real(p, seen.value).detach()
             out.advantage, out.target, out.standardised = _targets(c, r)
         for n in learned:
             p[n] = p[n].detach().requires_grad_()
         loss, losses = _loss(mine, lesson.config, p, r, out)
         found = torch.autograd.grad(loss, [p[n] for n in learned], allow_unused=True)
-        gradients = {n: g if g is not None else torch.zeros_like(p[n]) for n, g in zip(learned, found, strict=True)}
+        gradients = {
+            n: g if g is not None else torch.zeros_like(p[n])
+            for n, g in zip(learned, found, strict=True)
+        }
         out.gradients, norm = reference.clipped(gradients, c.max_grad_norm)
-        for key, value in {**losses, "grad_norm": norm, "clipped_updates": float(norm > c.max_grad_norm)}.items():
+        for key, value in {
+            **losses,
+            "grad_norm": norm,
+            "clipped_updates": float(norm > c.max_grad_norm),
+        }.items():
             out.losses[key] = out.losses.get(key, 0.0) + value / c.epochs
         adam.step(p, out.gradients, rates)
     out.p = {n: t.detach() for n, t in p.items()}
@@ -75,10 +95,18 @@ def _update(session: Session, name: str, role: str) -> Outcome:
 
 def _targets(c: Any, r: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     advantage, target = reference.advantages(
-        r["reward"], r["value"], r["terminated"], r["truncated"], r["idle"], at_share(c.gamma), c.gae_lambda
+        r["reward"],
+        r["value"],
+        r["terminated"],
+        r["truncated"],
+        r["idle"],
+        at_share(c.gamma),
+        c.gae_lambda,
     )
     counted = advantage[r["valid"]]
-    standardised = torch.where(r["valid"], (advantage - counted.mean()) / counted.std(unbiased=False), 0.0)
+    standardised = torch.where(
+        r["valid"], (advantage - counted.mean()) / counted.std(unbiased=False), 0.0
+    )
     return advantage, target, standardised
 
 
@@ -88,15 +116,26 @@ def _rescale(p: Parameters, statistics: tuple[Tensor, Tensor, Tensor]) -> None:
     p["value_norm.mean"], p["value_norm.var"], p["value_norm.count"] = statistics
     new_std = (p["value_norm.var"] + 1e-8).sqrt()
     p["value_head.weight"] = p["value_head.weight"] * old_std / new_std
-    p["value_head.bias"] = (p["value_head.bias"] * old_std + old_mean - p["value_norm.mean"]) / new_std
+    p["value_head.bias"] = (
+        p["value_head.bias"] * old_std + old_mean - p["value_norm.mean"]
+    ) / new_std
 
 
-def _loss(mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], out: Outcome) -> tuple[Tensor, dict[str, float]]:
+def _loss(
+    mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], out: Outcome
+) -> tuple[Tensor, dict[str, float]]:
     """Chunk by chunk: the memory of each is the stored one, and gradients end where it begins."""
     c = config.learn
     chunks = [slice(k, k + c.bptt) for k in range(0, ROLLOUT, c.bptt)]
     said = [
-        reference.policy(p, config.policy, r["observation"][k, :, :7].double(), r["state"][i].double(), r["starts"][k], 8)
+        reference.policy(
+            p,
+            config.policy,
+            r["observation"][k, :, :7].double(),
+            r["state"][i].double(),
+            r["starts"][k],
+            8,
+        )
         for i, k in enumerate(chunks)
     ]
     head, value = torch.cat([x.head for x in said]), torch.cat([x.value for x in said])
@@ -104,31 +143,47 @@ def _loss(mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], ou
     for k in chunks:
         counts[k.start : k.start + c.burn_in] = False
         valued[k.start : k.start + c.burn_in] = False
-    told = reference.distribution(mine.role.space, head, p["log_std"], r["mask"][:ROLLOUT], r["raw"], r["binary"], r["choices"])
+    told = reference.distribution(
+        mine.role.space,
+        head,
+        p["log_std"],
+        r["mask"][:ROLLOUT],
+        r["raw"],
+        r["binary"],
+        r["choices"],
+    )
     log_ratio = (told.log_prob - r["log_prob"])[counts]
     ratio, advantage, clip = log_ratio.exp(), out.standardised[counts], at_share(c.clip)
     policy_loss = -torch.where(
         advantage > 0, advantage * ratio.clamp(max=1 + clip), advantage * ratio.clamp(min=1 - clip)
-    ).mean()  # fmt: skip
+    ).mean()
     std, mean = (p["value_norm.var"] + 1e-8).sqrt(), p["value_norm.mean"]
     target = ((out.target - mean) / std)[valued]
     error = (value[valued] - target).square()
     if c.value_clip:
         old = ((r["value"][:ROLLOUT] - mean) / std)[valued]
-        error = torch.max(error, (old + (value[valued] - old).clamp(-c.value_clip, c.value_clip) - target).square())
+        error = torch.max(
+            error,
+            (old + (value[valued] - old).clamp(-c.value_clip, c.value_clip) - target).square(),
+        )
     value_loss, entropy = 0.5 * error.mean(), told.entropy[counts].mean()
     loss = policy_loss + c.value_weight * value_loss - at_share(c.entropy) * entropy
     losses = {
-        "policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy, "approx_kl": (ratio - 1 - log_ratio).mean(),
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "approx_kl": (ratio - 1 - log_ratio).mean(),
         "clip_fraction": ((ratio - 1).abs() > clip).double().mean(),
-    }  # fmt: skip
+    }
     if c.auxiliary:
         losses["auxiliary_loss"] = _prediction(p, config, r, said, counts)
         loss = loss + c.auxiliary * losses["auxiliary_loss"]
     return loss, {n: float(x.detach()) for n, x in losses.items()}
 
 
-def _prediction(p: Parameters, config: Any, r: dict[str, Tensor], said: list[reference.Seen], counts: Tensor) -> Tensor:
+def _prediction(
+    p: Parameters, config: Any, r: dict[str, Tensor], said: list[reference.Seen], counts: Tensor
+) -> Tensor:
     """Of the next observation of the chunk, where it belongs to the same episode."""
     total = torch.zeros((), dtype=torch.float64)
     size = p["observation_norm.mean"].shape[0]
@@ -136,7 +191,9 @@ def _prediction(p: Parameters, config: Any, r: dict[str, Tensor], said: list[ref
         for step in range(config.learn.bptt - 1):
             t = k + step
             guess = said[i].features[step] @ p["predictor.weight"].T + p["predictor.bias"]
-            following = reference.normal(p, reference.padded(r["observation"][t + 1, :, :7].double(), size))[:, :7]
+            following = reference.normal(
+                p, reference.padded(r["observation"][t + 1, :, :7].double(), size)
+            )[:, :7]
             counted = counts[t] & ~r["starts"][t + 1]
             total = total + ((guess - following).square().mean(-1) * counted).sum()
     return total / counts.sum()
@@ -144,5 +201,7 @@ def _prediction(p: Parameters, config: Any, r: dict[str, Tensor], said: list[ref
 
 def every(session: Session) -> list[tuple[str, str, RoleLesson, Outcome]]:
     return [
-        (name, role, mine, update(session, name, role)) for name in LESSONS for role, mine in session.lesson(name).roles.items()
+        (name, role, mine, update(session, name, role))
+        for name in LESSONS
+        for role, mine in session.lesson(name).roles.items()
     ]

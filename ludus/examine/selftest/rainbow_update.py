@@ -1,4 +1,5 @@
-"""Rainbow's update beside the reference: targets, losses, gradients, new weights, and the networks that follow."""
+"""Rainbow's update beside the reference: targets, losses, gradients, new weights, and the networks
+that follow."""
 
 from __future__ import annotations
 
@@ -16,14 +17,36 @@ RAINBOW, NETWORK = "ludus/learn/rainbow.py", "ludus/policies/q_policy.py"
 ALPHA = 0.6
 
 LESSONS: dict[str, dict[str, Any]] = {
-    "everything": dict(prioritised=True, alpha=ALPHA, beta="0.4 -> 0.8", average=0.9, max_grad_norm=0.05, target_every=2),
+    "everything": dict(
+        prioritised=True,
+        alpha=ALPHA,
+        beta="0.4 -> 0.8",
+        average=0.9,
+        max_grad_norm=0.05,
+        target_every=2,
+    ),
     "plain DQN": dict(
-        iqn=False, dueling=False, double=False, average=0.0, max_grad_norm=0.0, target_every=1, target_tau=0.25, normalise=False, n_step=1,
+        iqn=False,
+        dueling=False,
+        double=False,
+        average=0.0,
+        max_grad_norm=0.0,
+        target_every=1,
+        target_tau=0.25,
+        normalise=False,
+        n_step=1,
         kappa=0.3,
     ),
-    "single": dict(double=False, dueling=False, target_every=1000, hidden=(8, 8), learning_rate="0.02 -> 0.01", gamma="0.8 -> 0.9",
-                   weight_decay=3.0),
-}  # fmt: skip
+    "single": dict(
+        double=False,
+        dueling=False,
+        target_every=1000,
+        hidden=(8, 8),
+        learning_rate="0.02 -> 0.01",
+        gamma="0.8 -> 0.9",
+        weight_decay=3.0,
+    ),
+}
 
 
 @dataclass
@@ -76,17 +99,36 @@ def _teach(s: Session, settings: dict[str, Any]) -> Made:
         return shares[-1]
 
     def updated(of: Any) -> None:
-        before, target, first = reference.doubles(of.policy), reference.doubles(of.target), len(shares)
+        before, target, first = (
+            reference.doubles(of.policy),
+            reference.doubles(of.target),
+            len(shares),
+        )
         update(of)
-        gradients = {n: p.grad.detach().cpu().clone() for n, p in of.policy.named_parameters() if p.grad is not None}
+        gradients = {
+            n: p.grad.detach().cpu().clone()
+            for n, p in of.policy.named_parameters()
+            if p.grad is not None
+        }
         tree = of.replay.tree
         priorities = tree.priority[samples[-1].leaf].cpu().clone() if tree is not None else None
         made.updates.append(
-            Update(samples[-1], shares[first:], before, target, reference.doubles(of.policy), gradients, priorities)
+            Update(
+                samples[-1],
+                shares[first:],
+                before,
+                target,
+                reference.doubles(of.policy),
+                gradients,
+                priorities,
+            )
         )
 
     recent = role.replay.recent(8)
-    made.recent = (role.replay.observation[recent].cpu().clone(), role.replay.valid[recent].cpu().clone())
+    made.recent = (
+        role.replay.observation[recent].cpu().clone(),
+        role.replay.valid[recent].cpu().clone(),
+    )
     role.replay.sample, algorithm.update, module.random_shares = drawn, updated, shared
     try:
         metrics = algorithm.learn(0.25)
@@ -103,7 +145,9 @@ class Plain:
     def __init__(self, made: Made, u: Update) -> None:
         self.c, self.policy = made.algorithm.config.rainbow, made.algorithm.config.policy
         self.u, self.sample = u, u.sample
-        learned = {n for n, p in made.algorithm.roles["agent"].policy.named_parameters() if p.requires_grad}
+        learned = {
+            n for n, p in made.algorithm.roles["agent"].policy.named_parameters() if p.requires_grad
+        }
         self.p = {n: t.clone().requires_grad_(n in learned) for n, t in u.before.items()}
         self.middles = (torch.arange(self.c.quantiles) + 0.5) / self.c.quantiles
 
@@ -111,8 +155,12 @@ class Plain:
         x = reference.padded(x.cpu().double(), self.p["observation_norm.mean"].shape[0])
         return reference.normal(self.p, x) if self.policy.normalise_observation else x
 
-    def values(self, p: reference.Parameters, prefix: str, x: Tensor, seen: Any, shares: Tensor) -> Tensor:
-        return reference.network(p, prefix, self.policy, self.c, x, seen["picture"][0].cpu(), shares)
+    def values(
+        self, p: reference.Parameters, prefix: str, x: Tensor, seen: Any, shares: Tensor
+    ) -> Tensor:
+        return reference.network(
+            p, prefix, self.policy, self.c, x, seen["picture"][0].cpu(), shares
+        )
 
     def targets(self) -> Tensor:
         s, count = self.sample, len(self.sample.action)
@@ -125,7 +173,10 @@ class Plain:
             shares = self.u.shares[0].cpu() if self.c.iqn else torch.zeros(count, 1)
             after = self.values(self.u.target, "", x, s.following_seen, shares)
         following = torch.stack([after[i, :, a] for i, a in enumerate(best.tolist())])
-        return s.earned.cpu().double().unsqueeze(1) + s.discount.cpu().double().unsqueeze(1) * following
+        return (
+            s.earned.cpu().double().unsqueeze(1)
+            + s.discount.cpu().double().unsqueeze(1) * following
+        )
 
     def estimates(self) -> tuple[Tensor, Tensor]:
         s, count = self.sample, len(self.sample.action)
@@ -140,9 +191,17 @@ class Plain:
     def loss(self) -> Tensor:
         error, shares = self.errors()
         kappa = self.c.kappa
-        huber = torch.where(error.abs() <= kappa, 0.5 * error.square(), kappa * (error.abs() - 0.5 * kappa))
+        huber = torch.where(
+            error.abs() <= kappa, 0.5 * error.square(), kappa * (error.abs() - 0.5 * kappa)
+        )
         if self.c.iqn:
-            huber = huber * torch.where(error < 0, 1 - shares.double().unsqueeze(-1), shares.double().unsqueeze(-1)) / kappa
+            huber = (
+                huber
+                * torch.where(
+                    error < 0, 1 - shares.double().unsqueeze(-1), shares.double().unsqueeze(-1)
+                )
+                / kappa
+            )
             each = huber.mean(2).sum(1)
         else:
             each = huber.sum((1, 2))
@@ -152,7 +211,10 @@ class Plain:
     def gradients(self) -> tuple[reference.Parameters, float]:
         learned = [n for n in self.p if self.p[n].requires_grad]
         found = torch.autograd.grad(self.loss(), [self.p[n] for n in learned], allow_unused=True)
-        whole = {n: g if g is not None else torch.zeros_like(self.p[n]) for n, g in zip(learned, found, strict=True)}
+        whole = {
+            n: g if g is not None else torch.zeros_like(self.p[n])
+            for n, g in zip(learned, found, strict=True)
+        }
         return reference.clipped(whole, self.c.max_grad_norm)
 
 
@@ -162,38 +224,52 @@ def every(s: Session) -> list[tuple[str, Made]]:
 
 @part("quantile loss", RAINBOW)
 def losses_by_hand(s: Session) -> None:
-    """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: the quantile Huber loss is 0.90625."""
+    """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: the quantile Huber loss
+    is 0.90625."""
     from ludus.learn.rainbow import huber, quantile_huber, random_shares
 
     close("Huber losses", huber(torch.tensor([0.5, -1.0, 3.0, -3.0]), 1.0), [0.125, 0.5, 2.5, 2.5])
     error = torch.tensor([[0.5, 3.0]]).unsqueeze(1) - torch.tensor([[0.0, 1.0]]).unsqueeze(2)
     close("the quantile loss", quantile_huber(error, torch.tensor([[0.25, 0.75]]), 1.0), [0.90625])
     samples = torch.arange(100.0)
-    best = min(range(100), key=lambda z: float(quantile_huber((samples - z).view(1, 1, -1), torch.tensor([[0.8]]), 0.01)))
+    best = min(
+        range(100),
+        key=lambda z: float(
+            quantile_huber((samples - z).view(1, 1, -1), torch.tensor([[0.8]]), 0.01)
+        ),
+    )
     holds(f"the loss finds {best} as the quantile 0.8 of 0 to 99", best in (79, 80))
     shares = random_shares(500, 4, torch.device(s.device)).cpu()
-    holds("random quantiles are not spread evenly", torch.equal((shares * 4).long(), torch.arange(4).expand(500, 4)))
+    holds(
+        "random quantiles are not spread evenly",
+        torch.equal((shares * 4).long(), torch.arange(4).expand(500, 4)),
+    )
     close("their mean", shares.mean(), 0.5, 0.02)
 
 
 @part("updates", RAINBOW)
 def updates_are_as_many_as_the_ratio_says(s: Session) -> None:
-    """No update before the warm-up; then replay_ratio transitions per agent-step of all rows, fractions adding up."""
+    """No update before the warm-up; then replay_ratio transitions per agent-step of all rows,
+    fractions adding up."""
     algorithm = s.make_rainbow(warm_up=200, replay_ratio=0.1)
     done = []
     for _ in range(13):
         algorithm.collect(nothing)
         algorithm.learn(0.0)
         done.append(algorithm.updates())
-    holds(f"updates {done} instead of 4 after three iterations of warm-up", sum(done[:3]) == 0 and sum(done[3:]) == 4)
+    holds(
+        f"updates {done} instead of 4 after three iterations of warm-up",
+        sum(done[:3]) == 0 and sum(done[3:]) == 4,
+    )
     for name, made in every(s):
         holds(f"{len(made.updates)} updates instead of 4 ({name})", len(made.updates) == 4)
 
 
 @part("bootstrap target", RAINBOW)
 def targets_and_losses_are_right(s: Session) -> None:
-    """Reward of n steps plus the discounted value that the target network gives the best action: chosen by the learning network
-    with double, by the target network without, never a forbidden one; and the weighted loss over usable transitions."""
+    """Reward of n steps plus the discounted value that the target network gives the best action:
+    chosen by the learning network with double, by the target network without, never a forbidden
+    one; and the weighted loss over usable transitions."""
     for name, made in every(s):
         losses = [float(Plain(made, u).loss().detach()) for u in made.updates]
         close(f"the loss ({name})", made.metrics["loss"], sum(losses) / len(losses), 2e-3)
@@ -201,17 +277,24 @@ def targets_and_losses_are_right(s: Session) -> None:
 
 @part("module updates", RAINBOW)
 def every_layer_is_updated(s: Session) -> None:
-    """An iteration moves every weight of encoder, quantiles and streams: none is left out or cut loose."""
+    """An iteration moves every weight of encoder, quantiles and streams: none is left out or cut
+    loose."""
     for name, made in every(s):
         expected, _ = Plain(made, made.updates[0]).gradients()
         for n, gradient in expected.items():
-            if bool(gradient.any()) and torch.equal(made.updates[0].before[n], made.updates[-1].after[n]):
-                raise Wrong(f"{n} ({name}) was not moved at all, though its gradient is up to {gradient.abs().max():.2g}")
+            if bool(gradient.any()) and torch.equal(
+                made.updates[0].before[n], made.updates[-1].after[n]
+            ):
+                raise Wrong(
+                    f"{n} ({name}) was not moved at all, though its gradient is up to "
+                    f"{gradient.abs().max():.2g}"
+                )
 
 
 @part("gradients", RAINBOW)
 def gradients_of_every_weight(s: Session) -> None:
-    """Every weight of encoder, quantiles and streams gets the gradient of the loss, scaled down to max_grad_norm; none reaches the target."""
+    """Every weight of encoder, quantiles and streams gets the gradient of the loss, scaled down to
+    max_grad_norm; none reaches the target."""
     for name, made in every(s):
         norms = []
         for u in made.updates:
@@ -221,32 +304,52 @@ def gradients_of_every_weight(s: Session) -> None:
             for n, g in expected.items():
                 if n not in u.gradients:
                     raise Wrong(f"{n} ({name}) gets no gradient at all")
-                close(f"gradient of {n} ({name}), over the largest", u.gradients[n] / largest, g / largest, 5e-3)
+                close(
+                    f"gradient of {n} ({name}), over the largest",
+                    u.gradients[n] / largest,
+                    g / largest,
+                    5e-3,
+                )
         close(f"grad_norm ({name})", made.metrics["grad_norm"], sum(norms) / len(norms), 5e-3)
         target = made.algorithm.roles["agent"].target
-        holds(f"the target network is trained ({name})", not any(p.requires_grad for p in target.parameters()))
+        holds(
+            f"the target network is trained ({name})",
+            not any(p.requires_grad for p in target.parameters()),
+        )
 
 
 @part("optimizer", RAINBOW)
 def every_weight_is_moved_by_adamw(s: Session) -> None:
-    """Each update moves every weight as Adam with decoupled weight decay does, with the scheduled learning rate."""
+    """Each update moves every weight as Adam with decoupled weight decay does, with the scheduled
+    learning rate."""
     for name, made in every(s):
         c = made.algorithm.config.rainbow
         rate = 0.0175 if isinstance(c.learning_rate, str) else c.learning_rate
         adam = reference.Adam(c.adam_epsilon, c.weight_decay)
         p = {n: t.clone() for n, t in made.updates[0].before.items()}
         for u in made.updates:
-            adam.step(p, {n: g.double() for n, g in u.gradients.items()}, dict.fromkeys(u.gradients, rate))
+            adam.step(
+                p, {n: g.double() for n, g in u.gradients.items()}, dict.fromkeys(u.gradients, rate)
+            )
         for n in made.updates[0].gradients:
             before, got = made.updates[0].before[n], made.updates[-1].after[n]
             far = (p[n] - before).abs().max().clamp(min=1e-6)
-            close(f"movement of {n} ({name}), over the largest", (got - before) / far, (p[n] - before) / far, 0.05)
+            close(
+                f"movement of {n} ({name}), over the largest",
+                (got - before) / far,
+                (p[n] - before) / far,
+                0.05,
+            )
 
 
 @part("schedules", RAINBOW)
 def rainbows_schedules_are_followed(s: Session) -> None:
-    """Discount, learning rate and the making up for priorities are what their schedules say at this share of the budget."""
-    for name, gamma, beta, rate in (("everything", 0.9, 0.5, 0.01), ("single", 0.825, 0.55, 0.0175)):
+    """Discount, learning rate and the making up for priorities are what their schedules say at this
+    share of the budget."""
+    for name, gamma, beta, rate in (
+        ("everything", 0.9, 0.5, 0.01),
+        ("single", 0.825, 0.55, 0.0175),
+    ):
         made = lesson(s, name)
         close(f"gamma and beta of each draw ({name})", made.asked, [[gamma, beta]] * 4)
         close(f"the learning rate ({name})", made.metrics["lr"], rate)
@@ -254,7 +357,8 @@ def rainbows_schedules_are_followed(s: Session) -> None:
 
 @part("target network", RAINBOW)
 def the_target_network_follows(s: Session) -> None:
-    """Every target_every updates the target network moves by target_tau towards the learning one (1: becomes it), and rests between."""
+    """Every target_every updates the target network moves by target_tau towards the learning one
+    (1: becomes it), and rests between."""
     for name, made in every(s):
         c = made.algorithm.config.rainbow
         expected = {n: t.clone() for n, t in made.updates[0].target.items()}
@@ -265,25 +369,32 @@ def the_target_network_follows(s: Session) -> None:
                         expected[n] += c.target_tau * (u.after[f"online.{n}"] - expected[n])
             got = made.updates[i + 1].target if i + 1 < len(made.updates) else made.target_after
             for n in expected:
-                close(f"{n} of the target network after update {i + 1} ({name})", got[n], expected[n])
+                close(
+                    f"{n} of the target network after update {i + 1} ({name})", got[n], expected[n]
+                )
 
 
 @part("running average", NETWORK)
 def the_average_follows(s: Session) -> None:
-    """What plays outside training is a running average of the weights: at first over a tenth of the updates, then `average`."""
+    """What plays outside training is a running average of the weights: at first over a tenth of the
+    updates, then `average`."""
     for name, made in every(s):
         c = made.algorithm.config.rainbow
         for i, u in enumerate(made.updates):
             keep = min(c.average, (1 + i) / (10 + i))
             for n in [n for n in u.before if n.startswith("averaged.")]:
                 online = u.after[n.replace("averaged.", "online.")]
-                close(f"{n} after update {i + 1} ({name})", u.after[n], keep * u.before[n] + (1 - keep) * online)
+                close(
+                    f"{n} after update {i + 1} ({name})",
+                    u.after[n],
+                    keep * u.before[n] + (1 - keep) * online,
+                )
 
 
 @part("prioritised replay", RAINBOW)
 def errors_become_priorities(s: Session) -> None:
-    """After an update a transition's priority is its mean absolute error to the power alpha, and 0 if it proved unusable;
-    one that waits for an idle agent keeps what it has."""
+    """After an update a transition's priority is its mean absolute error to the power alpha, and 0
+    if it proved unusable; one that waits for an idle agent keeps what it has."""
     made = lesson(s, "everything")
     for u in made.updates:
         error = Plain(made, u).errors()[0].detach().abs().mean((1, 2))
@@ -298,23 +409,36 @@ def errors_become_priorities(s: Session) -> None:
 
 @part("metrics", RAINBOW)
 def values_are_told_in_units_of_reward(s: Session) -> None:
-    """q_mean, q_min, q_max and td_error are those of usable transitions, divided by reward_scale."""
+    """q_mean, q_min, q_max and td_error are those of usable transitions, divided by
+    reward_scale."""
     for name, made in every(s):
         scale = made.algorithm.config.rainbow.reward_scale
         told = [(Plain(made, u), u.sample.usable.cpu()) for u in made.updates]
         q = [(p.estimates()[0].detach().mean(1) / scale)[usable] for p, usable in told]
-        close(f"q_mean ({name})", made.metrics["q_mean"], torch.stack([x.mean() for x in q]).mean(), 2e-3)
+        close(
+            f"q_mean ({name})",
+            made.metrics["q_mean"],
+            torch.stack([x.mean() for x in q]).mean(),
+            2e-3,
+        )
         close(f"q_max ({name})", made.metrics["q_max"], torch.cat(q).max(), 2e-3)
-        td = [(p.errors()[0].detach().abs().mean((1, 2)) / scale)[usable].mean() for p, usable in told]
+        td = [
+            (p.errors()[0].detach().abs().mean((1, 2)) / scale)[usable].mean() for p, usable in told
+        ]
         close(f"td_error ({name})", made.metrics["td_error"], torch.stack(td).mean(), 2e-3)
 
 
 @part("observation normaliser", RAINBOW)
 def statistics_of_what_was_observed(s: Session) -> None:
-    """After an iteration, mean and variance of all valid observations so far; during its updates they rest."""
+    """After an iteration, mean and variance of all valid observations so far; during its updates
+    they rest."""
     made = lesson(s, "everything")
     first, last = made.updates[0], made.updates[-1]
-    same("statistics between updates", last.after["observation_norm.mean"], first.before["observation_norm.mean"])
+    same(
+        "statistics between updates",
+        last.after["observation_norm.mean"],
+        first.before["observation_norm.mean"],
+    )
     seen, valid = made.recent
     rows = reference.padded(seen[valid].double(), len(first.before["observation_norm.mean"]))
     expected = reference.merged(first.before, "observation_norm", rows)
@@ -325,7 +449,8 @@ def statistics_of_what_was_observed(s: Session) -> None:
 
 @part("acting", RAINBOW)
 def the_best_allowed_action_is_taken(s: Session) -> None:
-    """Without random actions the choice is the allowed one of highest value, of the learning network, by evenly spaced quantiles."""
+    """Without random actions the choice is the allowed one of highest value, of the learning
+    network, by evenly spaced quantiles."""
     algorithm = s.make_rainbow(epsilon_from=0.0, epsilon_to=0.0)
     algorithm.collect(nothing)
     r, policy = algorithm.roles["agent"].replay, algorithm.roles["agent"].policy
@@ -333,23 +458,38 @@ def the_best_allowed_action_is_taken(s: Session) -> None:
     middles = ((torch.arange(c.quantiles) + 0.5) / c.quantiles).expand(r.rows, -1)
     for t in range(2, 8):
         x = reference.normal(p, reference.padded(r.observation[t].cpu().double(), policy.inputs))
-        pictures = r.stacks(torch.full((r.rows,), t, device=s.device), r.every_row)["picture"][0].cpu()
-        q = reference.network(p, "online.", algorithm.config.policy, c, x, pictures, middles).mean(1)
-        same(f"choices of step {t}", r.action[t], torch.where(r.mask[t].cpu(), q, -torch.inf).argmax(-1))
+        pictures = r.stacks(torch.full((r.rows,), t, device=s.device), r.every_row)["picture"][
+            0
+        ].cpu()
+        q = reference.network(p, "online.", algorithm.config.policy, c, x, pictures, middles).mean(
+            1
+        )
+        same(
+            f"choices of step {t}",
+            r.action[t],
+            torch.where(r.mask[t].cpu(), q, -torch.inf).argmax(-1),
+        )
 
 
 @part("exploration", RAINBOW)
 def epsilon_falls_as_scheduled(s: Session) -> None:
-    """The share of random actions falls in a line over epsilon_over agent-steps (or episodes), and that many actions are random."""
+    """The share of random actions falls in a line over epsilon_over agent-steps (or episodes), and
+    that many actions are random."""
     from dataclasses import replace
 
     from ludus.learn.rainbow import epsilon_at
 
     algorithm = s.make_rainbow(warm_up=400)
     c = replace(algorithm.config.rainbow, epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
-    close("epsilon by steps", [epsilon_at(c, n, 0) for n in (0, 50, 100, 1000)], [1.0, 0.6, 0.2, 0.2])
+    close(
+        "epsilon by steps", [epsilon_at(c, n, 0) for n in (0, 50, 100, 1000)], [1.0, 0.6, 0.2, 0.2]
+    )
     c = replace(c, epsilon_unit="episodes", epsilon_off=400)
-    close("epsilon by episodes", [epsilon_at(c, 10**6, n) for n in (0, 25, 399, 400)], [1.0, 0.8, 0.2, 0.0])
+    close(
+        "epsilon by episodes",
+        [epsilon_at(c, 10**6, n) for n in (0, 25, 399, 400)],
+        [1.0, 0.8, 0.2, 0.0],
+    )
     role, shares = algorithm.roles["agent"], []
     for _ in range(12):
         steps = int(role.count.steps)
@@ -357,17 +497,24 @@ def epsilon_falls_as_scheduled(s: Session) -> None:
         close("epsilon while playing", role.epsilon, 0.6 - 0.4 * min(1.0, steps / 1000))
         shares.append(float(role.random_actions) - float(role.epsilon))
         algorithm.learn(0.0)
-    holds(f"random actions are {sum(shares) / 12:+.2f} more often than epsilon says", abs(sum(shares) / 12) < 0.08)
+    holds(
+        f"random actions are {sum(shares) / 12:+.2f} more often than epsilon says",
+        abs(sum(shares) / 12) < 0.08,
+    )
 
 
 @part("batch normalisation", NETWORK)
 def batch_statistics_are_learned_and_used(s: Session) -> None:
-    """Updates normalise by their own batch and remember it; acting only uses what is remembered; the average copies it."""
+    """Updates normalise by their own batch and remember it; acting only uses what is remembered;
+    the average copies it."""
     algorithm = s.make_rainbow(batch_norm=True, average=0.9)
     role = algorithm.roles["agent"]
     for _ in range(2):
         algorithm.collect(nothing)
-        holds("acting changes what batch normalisation remembers", int(role.policy.online.norm.num_batches_tracked) == 0)
+        holds(
+            "acting changes what batch normalisation remembers",
+            int(role.policy.online.norm.num_batches_tracked) == 0,
+        )
     algorithm.learn(0.0)
     online, updates = role.policy.online.norm, int(role.count.updates)
     same("batches that were remembered", online.num_batches_tracked, updates)
@@ -375,13 +522,17 @@ def batch_statistics_are_learned_and_used(s: Session) -> None:
     x = torch.randn(1, 6, 5, device=s.device)
     seen = {"picture": torch.randint(0, 255, (1, 6, 3, 2, 2), dtype=torch.uint8, device=s.device)}
     one = role.policy.eval().q_values(x[:, :1], None, {"picture": seen["picture"][:, :1]})
-    close("values of a row alone and among others", one[0, 0], role.policy.q_values(x, None, seen)[0, 0])
+    close(
+        "values of a row alone and among others",
+        one[0, 0],
+        role.policy.q_values(x, None, seen)[0, 0],
+    )
 
 
 @part("noisy weights", NETWORK)
 def noise_explores_and_is_silent_in_play(s: Session) -> None:
-    """Noise is an outer product scaled by learned sizes, new with every draw, drawn for the target network too, and none outside
-    training."""
+    """Noise is an outer product scaled by learned sizes, new with every draw, drawn for the target
+    network too, and none outside training."""
     from ludus.policies.q_policy import NoisyLinear
 
     layer = NoisyLinear(2, 1, 0.5)
@@ -404,14 +555,34 @@ def noise_explores_and_is_silent_in_play(s: Session) -> None:
     for _ in range(2):
         algorithm.collect(nothing)
         algorithm.learn(0.0)
-    holds("the size of the noise gets no gradient", bool(network.advantage[0].weight_noise.grad.any()))
-    ours, theirs = network.advantage[0].noise_in, algorithm.roles["agent"].target.advantage[0].noise_in
-    holds("the target network has no noise, or that of the online network", bool(theirs.any()) and not torch.equal(ours, theirs))
+    holds(
+        "the size of the noise gets no gradient", bool(network.advantage[0].weight_noise.grad.any())
+    )
+    ours, theirs = (
+        network.advantage[0].noise_in,
+        algorithm.roles["agent"].target.advantage[0].noise_in,
+    )
+    holds(
+        "the target network has no noise, or that of the online network",
+        bool(theirs.any()) and not torch.equal(ours, theirs),
+    )
 
 
 CHECKS = (
-    losses_by_hand, updates_are_as_many_as_the_ratio_says, targets_and_losses_are_right, every_layer_is_updated, gradients_of_every_weight,
-    every_weight_is_moved_by_adamw, rainbows_schedules_are_followed, the_target_network_follows, the_average_follows, errors_become_priorities,
-    values_are_told_in_units_of_reward, statistics_of_what_was_observed, the_best_allowed_action_is_taken, epsilon_falls_as_scheduled,
-    batch_statistics_are_learned_and_used, noise_explores_and_is_silent_in_play,
-)  # fmt: skip
+    losses_by_hand,
+    updates_are_as_many_as_the_ratio_says,
+    targets_and_losses_are_right,
+    every_layer_is_updated,
+    gradients_of_every_weight,
+    every_weight_is_moved_by_adamw,
+    rainbows_schedules_are_followed,
+    the_target_network_follows,
+    the_average_follows,
+    errors_become_priorities,
+    values_are_told_in_units_of_reward,
+    statistics_of_what_was_observed,
+    the_best_allowed_action_is_taken,
+    epsilon_falls_as_scheduled,
+    batch_statistics_are_learned_and_used,
+    noise_explores_and_is_silent_in_play,
+)

@@ -1,6 +1,8 @@
-"""The same mathematics a second time, as plainly as possible and in double precision: what the checks compare with.
+"""The same mathematics a second time, as plainly as possible and in double precision: what the
+checks compare with.
 
-Nothing here is shared with the learning code. Axes: L steps, R rows; parameters are a policy's state dict by name.
+Nothing here is shared with the learning code. Axes: L steps, R rows; parameters are a policy's
+state dict by name.
 """
 
 from __future__ import annotations
@@ -21,20 +23,24 @@ def doubles(module: torch.nn.Module, grad: bool = False) -> Parameters:
     learned = {n for n, p in module.named_parameters() if p.requires_grad}
     return {
         n: (
-            t.detach().cpu().double().clone().requires_grad_(grad and n in learned) if t.is_floating_point() else t.detach().cpu()
+            t.detach().cpu().double().clone().requires_grad_(grad and n in learned)
+            if t.is_floating_point()
+            else t.detach().cpu()
         )
         for n, t in named.items()
     }
 
 
-# -- networks ----------------------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "silu": lambda x: x * torch.sigmoid(x)}
 
 
 def normal(p: Parameters, x: Tensor) -> Tensor:
     """An observation less its running mean, over its deviation, cut at ten."""
-    return ((x - p["observation_norm.mean"]) / (p["observation_norm.var"] + 1e-8).sqrt()).clamp(-10, 10)
+    return ((x - p["observation_norm.mean"]) / (p["observation_norm.var"] + 1e-8).sqrt()).clamp(
+        -10, 10
+    )
 
 
 def padded(x: Tensor, size: int) -> Tensor:
@@ -42,9 +48,16 @@ def padded(x: Tensor, size: int) -> Tensor:
 
 
 def trunk(
-    p: Parameters, prefix: str, x: Tensor, extra: Tensor | None, config: Any, state: Tensor, starts: Tensor
+    p: Parameters,
+    prefix: str,
+    x: Tensor,
+    extra: Tensor | None,
+    config: Any,
+    state: Tensor,
+    starts: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Hidden layers, then the memory step by step: zero where an episode starts. `extra` joins the first layer."""
+    """Hidden layers, then the memory step by step: zero where an episode starts. `extra` joins the
+    first layer."""
     for i in range(len(config.hidden)):
         x = x @ p[f"{prefix}encoder.{2 * i}.weight"].T + p[f"{prefix}encoder.{2 * i}.bias"]
         if i == 0 and extra is not None:
@@ -59,7 +72,9 @@ def trunk(
         fresh = starts[t].unsqueeze(-1)
         hidden, cell = torch.where(fresh, 0.0, hidden), torch.where(fresh, 0.0, cell)
         gates = (
-            x[t] @ p[f"{prefix}memory.input_weight"].T + hidden @ p[f"{prefix}memory.hidden_weight"].T + p[f"{prefix}memory.bias"]
+            x[t] @ p[f"{prefix}memory.input_weight"].T
+            + hidden @ p[f"{prefix}memory.hidden_weight"].T
+            + p[f"{prefix}memory.bias"]
         )
         enters, stays, leaves, new = gates.split(size, -1)
         cell = torch.sigmoid(stays) * cell + torch.sigmoid(enters) * torch.tanh(new)
@@ -77,7 +92,9 @@ class Seen(NamedTuple):
     features: Tensor
 
 
-def policy(p: Parameters, config: Any, obs: Tensor, state: Tensor, starts: Tensor, parameters: int) -> Seen:
+def policy(
+    p: Parameters, config: Any, obs: Tensor, state: Tensor, starts: Tensor, parameters: int
+) -> Seen:
     x = padded(obs, p["observation_norm.mean"].shape[0])
     if config.normalise_observation:
         x = normal(p, x)
@@ -96,24 +113,44 @@ def real(p: Parameters, value: Tensor) -> Tensor:
     return value * (p["value_norm.var"] + 1e-8).sqrt() + p["value_norm.mean"]
 
 
-def network(p: Parameters, prefix: str, config: Any, rainbow: Any, x: Tensor, pictures: Tensor | None, shares: Tensor) -> Tensor:
+def network(
+    p: Parameters,
+    prefix: str,
+    config: Any,
+    rainbow: Any,
+    x: Tensor,
+    pictures: Tensor | None,
+    shares: Tensor,
+) -> Tensor:
     """Values [B, quantiles, actions] of what was observed, x [B, entries] normalised."""
     extra = None
     if pictures is not None:
-        extra = (pictures.double().flatten(1) / 255) @ p[f"{prefix}actor.seen.picture.into.weight"].T
+        extra = (pictures.double().flatten(1) / 255) @ p[
+            f"{prefix}actor.seen.picture.into.weight"
+        ].T
     nothing = x.new_zeros(len(x), 0)
     flags = torch.zeros(1, len(x), dtype=torch.bool)
-    features = trunk(p, f"{prefix}actor.", x.unsqueeze(0), None if extra is None else extra.unsqueeze(0), config, nothing, flags)[
-        0
-    ][0]
+    features = trunk(
+        p,
+        f"{prefix}actor.",
+        x.unsqueeze(0),
+        None if extra is None else extra.unsqueeze(0),
+        config,
+        nothing,
+        flags,
+    )[0][0]
     features = features.unsqueeze(1)
     if rainbow.iqn:
         count = p[f"{prefix}cosines.layer.weight"].shape[1]
         waves = torch.cos(math.pi * shares.double().unsqueeze(-1) * torch.arange(1, count + 1))
-        features = features * torch.relu(waves @ p[f"{prefix}cosines.layer.weight"].T + p[f"{prefix}cosines.layer.bias"])
+        features = features * torch.relu(
+            waves @ p[f"{prefix}cosines.layer.weight"].T + p[f"{prefix}cosines.layer.bias"]
+        )
 
     def stream(name: str) -> Tensor:
-        hidden = torch.relu(features @ p[f"{prefix}{name}.0.weight"].T + p[f"{prefix}{name}.0.bias"])
+        hidden = torch.relu(
+            features @ p[f"{prefix}{name}.0.weight"].T + p[f"{prefix}{name}.0.bias"]
+        )
         return hidden @ p[f"{prefix}{name}.2.weight"].T + p[f"{prefix}{name}.2.bias"]
 
     advantage = stream("advantage")
@@ -122,7 +159,7 @@ def network(p: Parameters, prefix: str, config: Any, rainbow: Any, x: Tensor, pi
     return stream("value") + advantage - advantage.mean(-1, keepdim=True)
 
 
-# -- actions -----------------------------------------------------------------------------------------------------------
+# -- actions ---------------------------------------------------------------------------------------
 
 
 class Said(NamedTuple):
@@ -131,9 +168,16 @@ class Said(NamedTuple):
 
 
 def distribution(
-    space: Any, head: Tensor, log_std: Tensor, mask: Tensor | None, raw: Tensor, binary: Tensor, choices: Tensor
+    space: Any,
+    head: Tensor,
+    log_std: Tensor,
+    mask: Tensor | None,
+    raw: Tensor,
+    binary: Tensor,
+    choices: Tensor,
 ) -> Said:
-    """Of one continuous action squashed by tanh, one key and one choice, by torch.distributions and numerical integration."""
+    """Of one continuous action squashed by tanh, one key and one choice, by torch.distributions and
+    numerical integration."""
     c = space.continuous
     log_prob, entropy = head.new_zeros(head.shape[:-1]), head.new_zeros(head.shape[:-1])
     at = c
@@ -144,8 +188,12 @@ def distribution(
         gauss = torch.distributions.Normal(head[..., :c], log_std.exp())
         log_prob = log_prob + (gauss.log_prob(raw.double()) - slope(raw.double())).sum(-1)
         roots, weights = np.polynomial.hermite.hermgauss(40)
-        points = gauss.mean.unsqueeze(-1) + gauss.stddev.unsqueeze(-1) * torch.tensor(roots) * math.sqrt(2)
-        entropy = entropy + (gauss.entropy() + (slope(points) * torch.tensor(weights) / math.sqrt(math.pi)).sum(-1)).sum(-1)
+        points = gauss.mean.unsqueeze(-1) + gauss.stddev.unsqueeze(-1) * torch.tensor(
+            roots
+        ) * math.sqrt(2)
+        entropy = entropy + (
+            gauss.entropy() + (slope(points) * torch.tensor(weights) / math.sqrt(math.pi)).sum(-1)
+        ).sum(-1)
     for i in range(space.binary):
         key = torch.distributions.Bernoulli(logits=head[..., at])
         may = (
@@ -162,24 +210,35 @@ def distribution(
             first = space.choice_mask_at[i]
             logits = torch.where(mask[..., first : first + options], logits, -1e9)
         pick = torch.distributions.Categorical(logits=logits)
-        log_prob, entropy = log_prob + pick.log_prob(choices[..., i].long()), entropy + pick.entropy()
+        log_prob, entropy = (
+            log_prob + pick.log_prob(choices[..., i].long()),
+            entropy + pick.entropy(),
+        )
         at += options
     return Said(log_prob, entropy)
 
 
 def slope(raw: Tensor) -> Tensor:
-    """The logarithm of the derivative of tanh, 1 / cosh², in a form that holds for large numbers."""
+    """The logarithm of the derivative of tanh, 1 / cosh², in a form that holds for large
+    numbers."""
     return 2 * (math.log(2) - raw.abs() - torch.log1p(torch.exp(-2 * raw.abs())))
 
 
-# -- returns -----------------------------------------------------------------------------------------------------------
+# -- returns ---------------------------------------------------------------------------------------
 
 
 def advantages(
-    reward: Tensor, value: Tensor, terminated: Tensor, truncated: Tensor, idle: Tensor, gamma: float, lam: float
+    reward: Tensor,
+    value: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    idle: Tensor,
+    gamma: float,
+    lam: float,
 ) -> tuple[Tensor, Tensor]:
-    """Each advantage as the sum it is defined by: discounted one-step errors up to the episode's end; and the returns that
-    values should predict: the advantage plus the value, or for an idle row plus what follows it."""
+    """Each advantage as the sum it is defined by: discounted one-step errors up to the episode's
+    end; and the returns that values should predict: the advantage plus the value, or for an idle
+    row plus what follows it."""
     r, v = reward.double().numpy(), value.double().numpy().copy()
     steps, rows = r.shape
     dies, ends, waits = terminated.numpy(), (terminated | truncated).numpy(), idle.numpy()
@@ -200,7 +259,8 @@ def advantages(
 
 
 def merged(p: Parameters, norm: str, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, variance and number of what a normaliser saw before and these rows, through their sums and sums of squares."""
+    """Mean, variance and number of what a normaliser saw before and these rows, through their sums
+    and sums of squares."""
     mean, var, count = (p[f"{norm}.{n}"] for n in ("mean", "var", "count"))
     n = float(count)
     total = n + len(rows)
@@ -211,7 +271,7 @@ def merged(p: Parameters, norm: str, rows: Tensor) -> tuple[Tensor, Tensor, Tens
     return first, second - first.square(), torch.tensor(total)
 
 
-# -- optimizers --------------------------------------------------------------------------------------------------------
+# -- optimizers ------------------------------------------------------------------------------------
 
 
 def clipped(gradients: Parameters, limit: float) -> tuple[Parameters, float]:
@@ -233,6 +293,11 @@ class Adam:
         with torch.no_grad():
             for n, g in gradients.items():
                 self.mean[n] = 0.9 * self.mean.get(n, torch.zeros_like(g)) + 0.1 * g
-                self.square[n] = 0.999 * self.square.get(n, torch.zeros_like(g)) + 0.001 * g.square()
-                mean, square = self.mean[n] / (1 - 0.9**self.time), self.square[n] / (1 - 0.999**self.time)
+                self.square[n] = (
+                    0.999 * self.square.get(n, torch.zeros_like(g)) + 0.001 * g.square()
+                )
+                mean, square = (
+                    self.mean[n] / (1 - 0.9**self.time),
+                    self.square[n] / (1 - 0.999**self.time),
+                )
                 p[n] -= rates[n] * (mean / (square.sqrt() + self.epsilon) + self.decay * p[n])

@@ -1,4 +1,5 @@
-"""What the checks look at: tiny algorithms that have played and learned, made once and shared by all checks of a selftest."""
+"""What the checks look at: tiny algorithms that have played and learned, made once and shared by
+all checks of a selftest."""
 
 from __future__ import annotations
 
@@ -23,29 +24,80 @@ ROLLOUT = 12
 SHARE = 0.25
 """Of the budget, at which schedules are read."""
 
-# How the PPO of each lesson is set up. Together they use every switch of the update that has a known answer.
+# How the PPO of each lesson is set up. Together they use every switch of the update that has a
+# known answer.
 LESSONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": (
         dict(hidden=(8, 8)),
-        dict(epochs=3, learning_rate="0.02 -> 0.0", max_grad_norm=1e6, entropy="0.04 -> 0.02", gamma="0.9 -> 0.98", clip="0.1 -> 0.2"),
+        dict(
+            epochs=3,
+            learning_rate="0.02 -> 0.0",
+            max_grad_norm=1e6,
+            entropy="0.04 -> 0.02",
+            gamma="0.9 -> 0.98",
+            clip="0.1 -> 0.2",
+        ),
     ),
     "memory": (
         dict(hidden=(8,), memory="lstm", memory_size=4, separate_value=False),
-        dict(epochs=2, learning_rate=0.02, max_grad_norm=0.05, entropy=0.03, bptt=4, burn_in=1, value_clip=0.05, auxiliary=0.5),
+        dict(
+            epochs=2,
+            learning_rate=0.02,
+            max_grad_norm=0.05,
+            entropy=0.03,
+            bptt=4,
+            burn_in=1,
+            value_clip=0.05,
+            auxiliary=0.5,
+        ),
     ),
     "two memories": (
         dict(hidden=(8,), memory="lstm", memory_size=4, activation="silu"),
-        dict(epochs=2, learning_rate=0.01, value_learning_rate=0.03, bptt=4, recompute_advantages=True, max_grad_norm=0.5, entropy=0.0),
+        dict(
+            epochs=2,
+            learning_rate=0.01,
+            value_learning_rate=0.03,
+            bptt=4,
+            recompute_advantages=True,
+            max_grad_norm=0.5,
+            entropy=0.0,
+        ),
     ),
     "no normalisers": (
         dict(hidden=(8,), normalise_observation=False, state_dependent_std=True, activation="relu"),
-        dict(epochs=2, learning_rate=0.01, normalise_values=False, reward_scale=0.5, accumulate=2, value_weight=1.5, entropy=0.02,
-             recompute_activations=True),
+        dict(
+            epochs=2,
+            learning_rate=0.01,
+            normalise_values=False,
+            reward_scale=0.5,
+            accumulate=2,
+            value_weight=1.5,
+            entropy=0.02,
+            recompute_activations=True,
+        ),
     ),
-}  # fmt: skip
+}
 
-WATCHED = ("observation", "mask", "raw", "binary", "choices", "log_prob", "value", "reward", "advantage", "standardised", "target",
-           "valid", "valued", "idle", "terminated", "truncated", "starts", "state")  # fmt: skip
+WATCHED = (
+    "observation",
+    "mask",
+    "raw",
+    "binary",
+    "choices",
+    "log_prob",
+    "value",
+    "reward",
+    "advantage",
+    "standardised",
+    "target",
+    "valid",
+    "valued",
+    "idle",
+    "terminated",
+    "truncated",
+    "starts",
+    "state",
+)
 
 
 def nothing(_phase: str) -> contextlib.AbstractContextManager[Any]:
@@ -66,7 +118,8 @@ def disturb(module: torch.nn.Module, size: float = 0.3) -> None:
 
 @dataclass
 class RoleLesson:
-    """One role of a lesson: its rollouts as they were stored, and its weights before and after the update."""
+    """One role of a lesson: its rollouts as they were stored, and its weights before and after the
+    update."""
 
     role: Any
     rollouts: list[dict[str, Tensor]] = field(default_factory=list)
@@ -85,7 +138,8 @@ class Lesson:
 
 
 class Session:
-    """Makes what checks need, once. Rules run without compiling on the CPU: the games are tiny, compiling is not."""
+    """Makes what checks need, once. Rules run without compiling on the CPU: the games are tiny,
+    compiling is not."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -111,13 +165,16 @@ class Session:
     def folder(self) -> Path:
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
 
-    # -- PPO -----------------------------------------------------------------------------------------------------------
+    # -- PPO ---------------------------------------------------------------------------------------
 
     def ppo_config(self, policy: dict[str, Any], learn: dict[str, Any]) -> Config:
         config = Config(
-            game="ludus.examine.selftest.games:DIARY", envs=ENVS, device=self.device, policy=PolicyConfig(**policy),
+            game="ludus.examine.selftest.games:DIARY",
+            envs=ENVS,
+            device=self.device,
+            policy=PolicyConfig(**policy),
             learn=PPOConfig(**{"rollout": ROLLOUT, "minibatches": 1, **learn}),
-        )  # fmt: skip
+        )
         config.train.dtype = "float32"
         config.train.total_agent_steps = 10_000
         return resolve(config)
@@ -127,7 +184,9 @@ class Session:
         from ludus.sim import Batch
 
         batch = Batch(DIARY, config.envs, seed=3, device=self.device)
-        batch.set_controller("left", "still", slice(ENVS - 1, ENVS))  # a bot plays one of the rows: nothing is learned from it
+        batch.set_controller(
+            "left", "still", slice(ENVS - 1, ENVS)
+        )  # a bot plays one of the rows: nothing is learned from it
         batch.arrays["episode"][...] = -1
         batch.reset()
         algorithm = PPO(batch, config)
@@ -142,7 +201,9 @@ class Session:
     def _teach(self, policy: dict[str, Any], learn: dict[str, Any]) -> Lesson:
         config = self.ppo_config(policy, learn)
         algorithm = self.make_ppo(config)
-        out = Lesson(algorithm, config, {name: RoleLesson(role) for name, role in algorithm.roles.items()})
+        out = Lesson(
+            algorithm, config, {name: RoleLesson(role) for name, role in algorithm.roles.items()}
+        )
         for _ in range(2):
             algorithm.collect(nothing)
             for mine in out.roles.values():
@@ -154,22 +215,49 @@ class Session:
         metrics = algorithm.learn(SHARE)
         for name, mine in out.roles.items():
             mine.after = _all_parameters(mine.role)
-            mine.rollouts.append({n: getattr(mine.role.rollout, n).detach().cpu().clone() for n in WATCHED})
-            mine.gradients = {n: p.grad.detach().cpu().clone() for n, p in _named(mine.role).items() if p.grad is not None}
-            mine.metrics = {n.rsplit("/", 1)[-1]: v for n, v in metrics.items() if n.startswith(f"ppo/{name}/")}
+            mine.rollouts.append(
+                {n: getattr(mine.role.rollout, n).detach().cpu().clone() for n in WATCHED}
+            )
+            mine.gradients = {
+                n: p.grad.detach().cpu().clone()
+                for n, p in _named(mine.role).items()
+                if p.grad is not None
+            }
+            mine.metrics = {
+                n.rsplit("/", 1)[-1]: v for n, v in metrics.items() if n.startswith(f"ppo/{name}/")
+            }
         return out
 
-    # -- Rainbow -------------------------------------------------------------------------------------------------------
+    # -- Rainbow -----------------------------------------------------------------------------------
 
-    def rainbow_config(self, hidden: tuple[int, ...] = (8,), normalise: bool = True, **settings: Any) -> Config:
+    def rainbow_config(
+        self, hidden: tuple[int, ...] = (8,), normalise: bool = True, **settings: Any
+    ) -> Config:
         small = dict(
-            replay=480, warm_up=64, batch=16, rollout=8, stream=8, cosines=4, quantiles=3, target_quantiles=4, n_step=3,
-            epsilon_from=0.6, epsilon_to=0.2, epsilon_over=1_000, learning_rate=0.01, gamma=0.9, reward_scale=0.5,
-        )  # fmt: skip
+            replay=480,
+            warm_up=64,
+            batch=16,
+            rollout=8,
+            stream=8,
+            cosines=4,
+            quantiles=3,
+            target_quantiles=4,
+            n_step=3,
+            epsilon_from=0.6,
+            epsilon_to=0.2,
+            epsilon_over=1_000,
+            learning_rate=0.01,
+            gamma=0.9,
+            reward_scale=0.5,
+        )
         config = Config(
-            game="ludus.examine.selftest.games:RECORD", envs=ENVS, device=self.device, algorithm="rainbow",
-            policy=PolicyConfig(hidden=hidden, normalise_observation=normalise), rainbow=RainbowConfig(**{**small, **settings}),
-        )  # fmt: skip
+            game="ludus.examine.selftest.games:RECORD",
+            envs=ENVS,
+            device=self.device,
+            algorithm="rainbow",
+            policy=PolicyConfig(hidden=hidden, normalise_observation=normalise),
+            rainbow=RainbowConfig(**{**small, **settings}),
+        )
         config.train.dtype = "float32"
         config.train.total_agent_steps = 10_000
         return resolve(config)
@@ -190,12 +278,20 @@ class Session:
 
 
 def _named(role: Any) -> dict[str, Any]:
-    extra = {f"predictor.{n}": p for n, p in role.predictor.named_parameters()} if role.predictor is not None else {}
+    extra = (
+        {f"predictor.{n}": p for n, p in role.predictor.named_parameters()}
+        if role.predictor is not None
+        else {}
+    )
     return {**dict(role.policy.named_parameters()), **extra}
 
 
 def _all_parameters(role: Any) -> reference.Parameters:
-    extra = {f"predictor.{n}": t for n, t in reference.doubles(role.predictor).items()} if role.predictor is not None else {}
+    extra = (
+        {f"predictor.{n}": t for n, t in reference.doubles(role.predictor).items()}
+        if role.predictor is not None
+        else {}
+    )
     return {**reference.doubles(role.policy), **extra}
 
 

@@ -1,4 +1,5 @@
-"""What happens in the selftest's games, worked out from their rules in plain Python, step by step."""
+"""What happens in the selftest's games, worked out from their rules in plain Python, step by
+step."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ def length(env: int) -> int:
 
 @dataclass
 class Truth:
-    """Rows [times, envs, agents]: what each row must hold. The last time has only an observation."""
+    """Rows [times, envs, agents]: what each row must hold. The last time has only an
+    observation."""
 
     observation: np.ndarray
     mask: np.ndarray
@@ -31,10 +33,14 @@ class Truth:
     episode: np.ndarray
 
 
-def happened(times: int, envs: int, agents: int, acted: dict[str, np.ndarray], mortal: int, sleeper: int) -> Truth:
-    """`acted`: actions by name [times, envs, agents], in the order of the observation's last entries; 'push' counts squared.
+def happened(
+    times: int, envs: int, agents: int, acted: dict[str, np.ndarray], mortal: int, sleeper: int
+) -> Truth:
+    """`acted`: actions by name [times, envs, agents], in the order of the observation's last
+    entries; 'push' counts squared.
 
-    The first row of all is that of a fresh batch: step 0 of episode 0, and the first observation of an episode.
+    The first row of all is that of a fresh batch: step 0 of episode 0, and the first observation of
+    an episode.
     """
     names = list(acted)
     keys = 1 if "press" in acted else 0
@@ -50,7 +56,15 @@ def happened(times: int, envs: int, agents: int, acted: dict[str, np.ndarray], m
     return t
 
 
-def _follow(t: Truth, env: int, agent: int, times: int, acted: dict[str, np.ndarray], mortal: bool, sleeps: bool) -> None:
+def _follow(
+    t: Truth,
+    env: int,
+    agent: int,
+    times: int,
+    acted: dict[str, np.ndarray],
+    mortal: bool,
+    sleeps: bool,
+) -> None:
     step, episode, last = 0, 0, None
     for time in range(times + 1):
         at = (time, env, agent)
@@ -61,7 +75,9 @@ def _follow(t: Truth, env: int, agent: int, times: int, acted: dict[str, np.ndar
         scales = {"push": 1.0, "press": 1.0, "pick": 0.5}
         echo = [0.0 if last is None else scales[n] * last[n] for n in acted]
         t.observation[at] = [0.25 * env, 0.5 * agent, 0.125 * step, 0.25 * (episode % 8), *echo]
-        t.mask[at] = ([step % 2 == 0] if "press" in acted else []) + [k != (step + agent) % 3 for k in range(3)]
+        t.mask[at] = ([step % 2 == 0] if "press" in acted else []) + [
+            k != (step + agent) % 3 for k in range(3)
+        ]
         if time == times:
             return
         doing = {n: float(a[at]) for n, a in acted.items()}
@@ -75,7 +91,11 @@ def _follow(t: Truth, env: int, agent: int, times: int, acted: dict[str, np.ndar
         t.valid[at], t.idle[at] = alive and not asleep, alive and asleep
         if alive:
             t.reward[at] = WEIGHT * (
-                1 + 0.25 * step + doing.get("press", 0.0) + 0.5 * doing["pick"] - doing.get("push", 0.0) ** 2
+                1
+                + 0.25 * step
+                + doing.get("press", 0.0)
+                + 0.5 * doing["pick"]
+                - doing.get("push", 0.0) ** 2
             )
         t.terminated[at] = alive and (dies or (ends and env % 2 == 0))
         t.truncated[at] = alive and ends and env % 2 == 1 and not dies

@@ -1,4 +1,5 @@
-"""A policy in use: pictures and histories, evaluation, opponents, checkpoints, loaded agents. It must play as it was trained."""
+"""A policy in use: pictures and histories, evaluation, opponents, checkpoints, loaded agents. It
+must play as it was trained."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, StrategyConfig, resolve
+from ludus.config import (
+    CheckpointConfig,
+    Config,
+    EvalConfig,
+    LogConfig,
+    PolicyConfig,
+    PPOConfig,
+    StrategyConfig,
+    resolve,
+)
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DIARY, RECORD
@@ -31,25 +41,37 @@ def diary_policy(s: Session, layout: Any, **settings: Any) -> Any:
     from ludus.policies.heads import action_space
     from ludus.policies.policy import Policy
 
-    policy = Policy(layout.observation, action_space(layout, False), PolicyConfig(**settings), layout.seen).to(s.device)
+    policy = Policy(
+        layout.observation, action_space(layout, False), PolicyConfig(**settings), layout.seen
+    ).to(s.device)
     disturb(policy)
     return policy
 
 
-def greedy(space: Any, head: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def greedy(
+    space: Any, head: torch.Tensor, mask: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The likeliest allowed action: push, press, pick."""
     press = (head[..., 1] > 0) & mask[..., 0]
-    return torch.tanh(head[..., 0]), press, torch.where(mask[..., 1:4], head[..., 2:5], -torch.inf).argmax(-1)
+    return (
+        torch.tanh(head[..., 0]),
+        press,
+        torch.where(mask[..., 1:4], head[..., 2:5], -torch.inf).argmax(-1),
+    )
 
 
 @part("pictures", "ludus/learn/rollout.py")
 def pictures_are_stacked_within_episodes(s: Session) -> None:
-    """PPO acts on, and learns from, the last frames of the same episode, black before its start, also across rollouts; and the
-    log-probability is that of a policy that sees them."""
+    """PPO acts on, and learns from, the last frames of the same episode, black before its start,
+    also across rollouts; and the log-probability is that of a policy that sees them."""
     from ludus.learn.ppo import PPO
 
     config = Config(
-        game="record", envs=ENVS, device=s.device, policy=PolicyConfig(hidden=(8,)), learn=PPOConfig(rollout=12, minibatches=1)
+        game="record",
+        envs=ENVS,
+        device=s.device,
+        policy=PolicyConfig(hidden=(8,)),
+        learn=PPOConfig(rollout=12, minibatches=1),
     )
     config.train.dtype = "float32"
     ppo = PPO(fresh_batch(s, RECORD), resolve(config))
@@ -60,7 +82,9 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
         ppo.collect(nothing)
         r = role.rollout
         stack = r.stacks(*r.everything())["picture"].cpu()
-        truth = happened(12 * (k + 1), ENVS, 2, {"pick": np.zeros((12 * (k + 1), ENVS, 2))}, mortal=1, sleeper=0)
+        truth = happened(
+            12 * (k + 1), ENVS, 2, {"pick": np.zeros((12 * (k + 1), ENVS, 2))}, mortal=1, sleeper=0
+        )
         step = torch.from_numpy(truth.step[12 * k :]).flatten(1)
         for frame in range(3):
             back = 2 - frame
@@ -69,13 +93,21 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
                 stack[:, :, frame, 0, 0],
                 torch.where(step >= back, 20 * (step - back + 1), 0),
             )
-        x = reference.normal(p, reference.padded(r.observation[:12, :, :5].cpu().double(), role.policy.inputs))
+        x = reference.normal(
+            p, reference.padded(r.observation[:12, :, :5].cpu().double(), role.policy.inputs)
+        )
         extra = (stack[:12].double().flatten(2) / 255) @ p["actor.seen.picture.into.weight"].T
         none = torch.zeros(role.rows, 0, dtype=torch.float64)
-        features, _ = reference.trunk(p, "actor.", x, extra, config.policy, none, torch.zeros(12, role.rows, dtype=torch.bool))
+        features, _ = reference.trunk(
+            p, "actor.", x, extra, config.policy, none, torch.zeros(12, role.rows, dtype=torch.bool)
+        )
         head = (features @ p["action_head.weight"].T + p["action_head.bias"])[..., :3]
         told = reference.distribution(
-            role.space, head, p["log_std"], r.mask[:12].cpu(), *(getattr(r, n).cpu() for n in ("raw", "binary", "choices"))
+            role.space,
+            head,
+            p["log_std"],
+            r.mask[:12].cpu(),
+            *(getattr(r, n).cpu() for n in ("raw", "binary", "choices")),
         )
         close(f"log-probabilities of rollout {k + 1}", r.log_prob, told.log_prob, 1e-3)
     ppo.learn(0.0)
@@ -86,7 +118,8 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
 
 @part("pictures", "ludus/policies/encoders.py")
 def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
-    """Outside training too, a policy sees the last frames of its own episode, and black before its start."""
+    """Outside training too, a policy sees the last frames of its own episode, and black before its
+    start."""
     from ludus.policies.player import Player
 
     batch = fresh_batch(s, RECORD)
@@ -113,9 +146,11 @@ def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
 
 @part("history", "ludus/policies/strategy.py")
 def histories_hold_the_same_episode_only(s: Session) -> None:
-    """The strategy encoder sees the last steps of the same episode, normalised as observations are, the same while acting and
-    while learning, and all of it learns."""
-    strategy = StrategyConfig(size="small", entries="p", history=5, stride=2, layers=1, heads=2, width=8, vector=8)
+    """The strategy encoder sees the last steps of the same episode, normalised as observations are,
+    the same while acting and while learning, and all of it learns."""
+    strategy = StrategyConfig(
+        size="small", entries="p", history=5, stride=2, layers=1, heads=2, width=8, vector=8
+    )
     config = s.ppo_config(dict(hidden=(8,), strategy=strategy), dict(epochs=1))
     ppo = s.make_ppo(config)
     for _ in range(2):
@@ -132,13 +167,23 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
                 continue
             there = since >= back
             expected = torch.where(there.unsqueeze(-1), r.observation[t - back, :, kept].cpu(), 0.0)
-            close(f"what the history tells of {back} steps ago, row {t}", shown[t, :, token, :-1], expected, 2e-3)
+            close(
+                f"what the history tells of {back} steps ago, row {t}",
+                shown[t, :, token, :-1],
+                expected,
+                2e-3,
+            )
             same("which steps there are", shown[t, :, token, -1] > 0, there)
     encoder: Any = role.policy.actor.seen["history"]
     history = r.stacks(*r.everything())["history"]
-    norm, told = role.policy.observation_norm, role.policy.normalised({"history": history})["history"]
+    norm, told = (
+        role.policy.observation_norm,
+        role.policy.normalised({"history": history})["history"],
+    )
     normal = ((history[..., :-1] - norm.mean[kept]) / (norm.var[kept] + 1e-8).sqrt()).clamp(-10, 10)
-    close("a history as the encoder gets it", told, torch.cat([normal, history[..., -1:]], -1), 1e-3)
+    close(
+        "a history as the encoder gets it", told, torch.cat([normal, history[..., -1:]], -1), 1e-3
+    )
     whole = (history[..., -1] > 0).all(2).squeeze(-1)
     apart = (encoder(history.flip(2)) - encoder(history)).detach()[whole].abs().max()
     holds("the order of the steps in a history does not matter", float(apart) > 1e-3)
@@ -147,12 +192,16 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
     close("values recomputed by learning", r.value, before, 1e-3)
     ppo.learn(0.0)
     for n, parameter in encoder.named_parameters():
-        holds(f"{n} of the strategy encoder gets no gradient", parameter.grad is not None and bool(parameter.grad.any()))
+        holds(
+            f"{n} of the strategy encoder gets no gradient",
+            parameter.grad is not None and bool(parameter.grad.any()),
+        )
 
 
 @part("evaluation", PLAYER)
 def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
-    """In evaluation the observation is normalised, the memory carried and reset, masks kept: the likeliest action is the reference's."""
+    """In evaluation the observation is normalised, the memory carried and reset, masks kept: the
+    likeliest action is the reference's."""
     from ludus.policies.player import Player
 
     for settings in (MEMORY, dict(hidden=(8, 8))):
@@ -169,7 +218,12 @@ def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
             state = out.state
             player.act()
             push, press, pick = greedy(policy.space, out.head[0], mask)
-            close(f"continuous actions of step {t}", batch.tensor("continuous")[:, 1:3].flatten(), push, 1e-3)
+            close(
+                f"continuous actions of step {t}",
+                batch.tensor("continuous")[:, 1:3].flatten(),
+                push,
+                1e-3,
+            )
             same(f"keys of step {t}", batch.tensor("binary")[:, 1:3].flatten(), press)
             same(f"choices of step {t}", batch.tensor("choices")[:, 1:3].flatten(), pick)
             batch.step()
@@ -177,13 +231,16 @@ def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
 
 @part("evaluation", EVALUATE)
 def evaluation_counts_whole_episodes(s: Session) -> None:
-    """Evaluation plays whole episodes, the same number in every env, and tells their returns, lengths and goals as they were."""
+    """Evaluation plays whole episodes, the same number in every env, and tells their returns,
+    lengths and goals as they were."""
     from ludus.training.evaluate import measure
 
     settings = MEMORY
     layout = fresh_batch(s, DIARY, 1).layout
     policies = {name: diary_policy(s, layout, **settings) for name in ("left", "right")}
-    found = measure(lambda _: fresh_batch(s, DIARY), policies, "self", ROUNDS * ENVS, 5, greedy=True)
+    found = measure(
+        lambda _: fresh_batch(s, DIARY), policies, "self", ROUNDS * ENVS, 5, greedy=True
+    )
     lengths = np.array([length(e) for e in range(ENVS)] * ROUNDS)
     same("lengths of the left role", found["left/length"], lengths)
     same("goals of the left role", found["left/work"], lengths)
@@ -204,8 +261,11 @@ def _plain_returns(s: Session, policy: Any, config: PolicyConfig, role: str) -> 
     return totals.mean(-1).reshape(-1)
 
 
-def _plain_episode(p: Any, config: PolicyConfig, state: torch.Tensor, env: int, agent: int, episode: int) -> float:
-    """Episode numbers count from the evaluation's own reset: the batch's first reset was number 0."""
+def _plain_episode(
+    p: Any, config: PolicyConfig, state: torch.Tensor, env: int, agent: int, episode: int
+) -> float:
+    """Episode numbers count from the evaluation's own reset: the batch's first reset was number
+    0."""
     total, last = 0.0, {"push": 0.0, "press": 0.0, "pick": 0.0}
     for step in range(length(env)):
         dead = agent == 2 and step >= 3
@@ -221,47 +281,67 @@ def _plain_episode(p: Any, config: PolicyConfig, state: torch.Tensor, env: int, 
             0.5 * last["pick"],
         ]
         out = reference.policy(
-            p, config, torch.tensor([[seen]], dtype=torch.float64), state, torch.zeros(1, 1, dtype=torch.bool), 5
+            p,
+            config,
+            torch.tensor([[seen]], dtype=torch.float64),
+            state,
+            torch.zeros(1, 1, dtype=torch.bool),
+            5,
         )
         state = out.state
         mask = torch.tensor([[step % 2 == 0, *(k != (step + agent) % 3 for k in range(3))]])
         push, press, pick = greedy(None, out.head[0], mask)
         last = {"push": float(push), "press": float(press), "pick": float(pick)}
-        total += 2.0 * (1 + 0.25 * (step + 1) + last["press"] + 0.5 * last["pick"] - last["push"] ** 2)
+        total += 2.0 * (
+            1 + 0.25 * (step + 1) + last["press"] + 0.5 * last["pick"] - last["push"] ** 2
+        )
     return total
 
 
 @part("evaluation", "ludus/policies/q_policy.py")
 def a_value_policy_plays_by_its_averaged_weights(s: Session) -> None:
-    """Outside training Rainbow plays the best allowed action by the averaged weights on the normalised observation, but for a
-    share play_epsilon of random ones; its value is told in units of reward."""
+    """Outside training Rainbow plays the best allowed action by the averaged weights on the
+    normalised observation, but for a share play_epsilon of random ones; its value is told in units
+    of reward."""
     algorithm = s.make_rainbow(average=0.9)
     policy, c = algorithm.roles["agent"].policy.eval(), algorithm.config.rainbow
     policy.play_epsilon = 0.3
     p, rows = reference.doubles(policy), 4000
-    seen, mask = torch.randn(1, rows, 5, device=s.device), (torch.rand(1, rows, 3) < 0.7).to(s.device)
+    seen, mask = (
+        torch.randn(1, rows, 5, device=s.device),
+        (torch.rand(1, rows, 3) < 0.7).to(s.device),
+    )
     mask[..., 0] = True
     pictures = torch.randint(0, 255, (1, rows, 3, 2, 2), dtype=torch.uint8, device=s.device)
     output = policy(
-        seen, policy.initial_state(rows), torch.zeros(1, rows, dtype=torch.bool, device=s.device), mask, {"picture": pictures}
+        seen,
+        policy.initial_state(rows),
+        torch.zeros(1, rows, dtype=torch.bool, device=s.device),
+        mask,
+        {"picture": pictures},
     )
     middles = ((torch.arange(c.quantiles) + 0.5) / c.quantiles).expand(rows, -1)
     x = reference.normal(p, reference.padded(seen[0].cpu().double(), policy.inputs))
-    q = reference.network(p, "averaged.", algorithm.config.policy, c, x, pictures[0].cpu(), middles).mean(1)
+    q = reference.network(
+        p, "averaged.", algorithm.config.policy, c, x, pictures[0].cpu(), middles
+    ).mean(1)
     q = torch.where(mask[0].cpu(), q, -torch.inf)
     close("values", output.value[0], q.amax(-1) / c.reward_scale, 1e-3)
     clear = (q.topk(2).values.diff().abs() > 1e-4).squeeze(-1)
     best = q.argmax(-1)
     same("greedy choices", output.distribution.greedy().choices[0, :, 0].cpu()[clear], best[clear])
     sampled = output.distribution.sample().choices[0, :, 0].long().cpu()
-    holds("a sampled choice is forbidden", bool(mask[0].cpu().gather(1, sampled.unsqueeze(1)).all()))
+    holds(
+        "a sampled choice is forbidden", bool(mask[0].cpu().gather(1, sampled.unsqueeze(1)).all())
+    )
     share = 1 - 1 / mask[0].sum(-1).double().cpu()
     close("share of random actions", (sampled != best).double().mean(), 0.3 * share.mean(), 0.03)
 
 
 @part("opponents", PLAYER)
 def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
-    """A frozen policy acts where the game hands agents to it, from an episode's start on; those rows teach nothing."""
+    """A frozen policy acts where the game hands agents to it, from an episode's start on; those
+    rows teach nothing."""
     from ludus.policies.player import Player
     from ludus.sim.episode import FROZEN
 
@@ -280,41 +360,64 @@ def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
         theirs = batch.numpy("controller")[:, role.agents] == FROZEN
         pushed = batch.numpy("action_push")[:, role.agents]
         holds("a frozen opponent does not act for its agents", bool((pushed[theirs] > 0.99).all()))
-        holds("a frozen opponent acts for agents that are not its own", not bool((pushed[~theirs] > 0.99).all()))
+        holds(
+            "a frozen opponent acts for agents that are not its own",
+            not bool((pushed[~theirs] > 0.99).all()),
+        )
         holds(
             "rows of a frozen opponent are learned from",
             not bool(role.rollout.valid[-1].view(ENVS, 2).cpu().numpy()[theirs].any()),
         )
-    holds("a frozen opponent plays in other than its envs", bool(theirs[:2].all()) and not bool(theirs[2:].any()))
+    holds(
+        "a frozen opponent plays in other than its envs",
+        bool(theirs[:2].all()) and not bool(theirs[2:].any()),
+    )
     for n, t in frozen.state_dict().items():
         same(f"{n} of a frozen opponent", t, kept[n])
 
 
 def _run_config(s: Session, algorithm: str) -> Config:
     if algorithm == "ppo":
-        config = s.ppo_config(dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2, learning_rate="0.02 -> 0"))
+        config = s.ppo_config(
+            dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2, learning_rate="0.02 -> 0")
+        )
     else:
         config = s.rainbow_config(prioritised=True)
     config.train.total_agent_steps, config.train.threads = (260 if algorithm == "ppo" else 300), 1
     config.eval = EvalConfig(episodes=4, against=("self",), every_agent_steps=100)
     watched = "eval/self/left/return" if algorithm == "ppo" else "eval/self/return"
-    config.checkpoint = CheckpointConfig(every_agent_steps=60, every_seconds=None, keep=20, best_metric=watched)
+    config.checkpoint = CheckpointConfig(
+        every_agent_steps=60, every_seconds=None, keep=20, best_metric=watched
+    )
     config.log = LogConfig(tensorboard=False, diagnostics_every=0, replay_every=0)
     return config
 
 
 @part("training loop", "ludus/training/loop.py")
 def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
-    """A run counts valid agent-steps, hands the spent share of its budget to schedules, and evaluates when it is due."""
+    """A run counts valid agent-steps, hands the spent share of its budget to schedules, and
+    evaluates when it is due."""
     if s.device != "cpu":
         return
     run = s.once(("run", "ppo"), partial(train_for, s, "ppo"))
     lines, before, evaluated = run.metrics(), 0, 0
     for i, line in enumerate(lines):
         steps = int(line["progress/agent_steps"])
-        close(f"the learning rate of iteration {i + 1}", line["ppo/left/lr"], 0.02 * (1 - before / 260), 1e-6)
-        same(f"steps of all envs until iteration {i + 1}", line["progress/env_steps"], 12 * ENVS * (i + 1))
-        holds(f"{steps - before} agent-steps in iteration {i + 1}", 0 < steps - before <= 12 * ENVS * 3 * 6 / 7)
+        close(
+            f"the learning rate of iteration {i + 1}",
+            line["ppo/left/lr"],
+            0.02 * (1 - before / 260),
+            1e-6,
+        )
+        same(
+            f"steps of all envs until iteration {i + 1}",
+            line["progress/env_steps"],
+            12 * ENVS * (i + 1),
+        )
+        holds(
+            f"{steps - before} agent-steps in iteration {i + 1}",
+            0 < steps - before <= 12 * ENVS * 3 * 6 / 7,
+        )
         due = steps // 100 > evaluated or i == len(lines) - 1
         holds(
             f"iteration {i + 1} at {steps} agent-steps {'has no' if due else 'has an'} evaluation",
@@ -326,7 +429,8 @@ def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
 
 @part("checkpoints", "ludus/training/checkpoint.py")
 def a_resumed_run_goes_on_exactly(s: Session) -> None:
-    """A run that is resumed from a checkpoint in its middle ends with the very same weights, statistics, memory and replay."""
+    """A run that is resumed from a checkpoint in its middle ends with the very same weights,
+    statistics, memory and replay."""
     if s.device != "cpu":
         return  # bit for bit is promised on equal hardware only, and compiling twice is dear
     from ludus import api
@@ -338,14 +442,17 @@ def a_resumed_run_goes_on_exactly(s: Session) -> None:
         middle = checkpoint.steps(run)[len(checkpoint.steps(run)) // 2]
         api.resume(f"{run.path}@{middle}", quiet=True)
         after = _saved(run)
-        holds(f"the checkpoints of {algorithm} hold different things", before.keys() == after.keys())
+        holds(
+            f"the checkpoints of {algorithm} hold different things", before.keys() == after.keys()
+        )
         for n, t in before.items():
             same(f"{n} of {algorithm} after resuming", after[n], t)
 
 
 @part("checkpoints", "ludus/training/load.py")
 def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
-    """A loaded agent has the weights and the normaliser of its run, and acts by them and by the memory it is handed."""
+    """A loaded agent has the weights and the normaliser of its run, and acts by them and by the
+    memory it is handed."""
     if s.device != "cpu":
         return
     from ludus.api import load
@@ -361,7 +468,12 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
         seen, mask = np.random.default_rng(t).random((3, 7), np.float32), np.ones((3, 4), bool)
         action, memory = agent.act(seen, memory, mask=mask, greedy=True)
         out = reference.policy(
-            p, config, torch.from_numpy(seen).double().unsqueeze(0), state, torch.zeros(1, 3, dtype=torch.bool), 5
+            p,
+            config,
+            torch.from_numpy(seen).double().unsqueeze(0),
+            state,
+            torch.zeros(1, 3, dtype=torch.bool),
+            5,
         )
         state = out.state
         push, press, pick = greedy(None, out.head[0], torch.ones(3, 4, dtype=torch.bool))
@@ -382,11 +494,22 @@ def _saved(run: Any) -> dict[str, torch.Tensor]:
 
     step = checkpoint.steps(run)[-1]
     manifest = checkpoint.read_manifest(run, step)
-    return {n: t for file in checkpoint.FILES for n, t in checkpoint.read(run, step, manifest, file).items()}
+    return {
+        n: t
+        for file in checkpoint.FILES
+        for n, t in checkpoint.read(run, step, manifest, file).items()
+    }
 
 
 CHECKS = (
-    pictures_are_stacked_within_episodes, a_player_sees_the_frames_of_its_episode, histories_hold_the_same_episode_only, a_player_acts_as_the_policy_was_trained,
-    evaluation_counts_whole_episodes, a_value_policy_plays_by_its_averaged_weights, frozen_opponents_act_for_their_agents_only,
-    the_loop_counts_schedules_and_evaluates, a_resumed_run_goes_on_exactly, a_loaded_agent_is_the_one_that_was_trained,
-)  # fmt: skip
+    pictures_are_stacked_within_episodes,
+    a_player_sees_the_frames_of_its_episode,
+    histories_hold_the_same_episode_only,
+    a_player_acts_as_the_policy_was_trained,
+    evaluation_counts_whole_episodes,
+    a_value_policy_plays_by_its_averaged_weights,
+    frozen_opponents_act_for_their_agents_only,
+    the_loop_counts_schedules_and_evaluates,
+    a_resumed_run_goes_on_exactly,
+    a_loaded_agent_is_the_one_that_was_trained,
+)

@@ -1,5 +1,6 @@
-"""What agents do. Order matters here (two reach for one battery), so each of these phases runs through the agents of an
-env one by one, in an order drawn anew every step: first all attacks, then everything else."""
+"""What agents do. Order matters here (two reach for one battery), so each of these phases runs
+through the agents of an env one by one, in an order drawn anew every step: first all attacks, then
+everything else."""
 
 from ludus.games.arena.converters import start
 from ludus.games.arena.world import (
@@ -35,7 +36,8 @@ FAILED, SUCCEEDED = 0, 1  # act_counts
 
 
 def is_frozen(frozen_until, env, agent, step):
-    """Can it not act in this step? A hit freezes for the rest of its step and the `freeze_steps` that follow."""
+    """Can it not act in this step? A hit freezes for the rest of its step and the `freeze_steps`
+    that follow."""
     return step <= frozen_until[env, agent]
 
 
@@ -54,7 +56,7 @@ def target_cell(row, column, facing, target):
     )
 
 
-# -- attacks -----------------------------------------------------------------------------------------------------------
+# -- attacks ---------------------------------------------------------------------------------------
 
 
 def rob(held, item_counts, env, robber, victim):
@@ -68,11 +70,37 @@ def rob(held, item_counts, env, robber, victim):
         item_counts[env, robber, LOOTED, item] += taken
 
 
-@phase(writes=("turn_order", "held", "frozen_until", "item_counts", "act_counts", "last_act", "last_success"))
+@phase(
+    writes=(
+        "turn_order",
+        "held",
+        "frozen_until",
+        "item_counts",
+        "act_counts",
+        "last_act",
+        "last_success",
+    )
+)
 def fight(
-    env, agents, key, step, action_act, row, column, facing, grid, attack_cost, freeze_steps, turn_order, held, frozen_until,
-    item_counts, act_counts, last_act, last_success,
-):  # fmt: skip
+    env,
+    agents,
+    key,
+    step,
+    action_act,
+    row,
+    column,
+    facing,
+    grid,
+    attack_cost,
+    freeze_steps,
+    turn_order,
+    held,
+    frozen_until,
+    item_counts,
+    act_counts,
+    last_act,
+    last_success,
+):
     for i in range(agents):  # a random order, by insertion
         k = random.integer(key[env], ORDER, i, i + 1)
         turn_order[env, i] = turn_order[env, k]
@@ -100,7 +128,7 @@ def fight(
         frozen_until[env, victim] = step[env] + freeze_steps[env]
 
 
-# -- everything else ---------------------------------------------------------------------------------------------------
+# -- everything else -------------------------------------------------------------------------------
 
 
 def get_items(held, stock, item_counts, env, agent, c, item):
@@ -156,15 +184,57 @@ def exchange(grid, row, column, frozen_until, env, agent, step, r, c):
 
 @phase(
     writes=(
-        "grid", "filled", "row", "column", "facing", "held", "stock", "inside", "timer", "converting", "item_counts", "act_counts",
-        "still_steps", "frozen_steps", "first_step", "gain", "last_act", "last_success",
+        "grid",
+        "filled",
+        "row",
+        "column",
+        "facing",
+        "held",
+        "stock",
+        "inside",
+        "timer",
+        "converting",
+        "item_counts",
+        "act_counts",
+        "still_steps",
+        "frozen_steps",
+        "first_step",
+        "gain",
+        "last_act",
+        "last_success",
     ),
-)  # fmt: skip
+)
 def act_in_turn(
-    env, agents, step, action_act, turn_order, frozen_until, converter_kind, recipe, cooldown, start_cooling, caps, grid, filled,
-    row, column, facing, held, stock, inside, timer, converting, item_counts, act_counts, still_steps, frozen_steps, first_step,
-    gain, last_act, last_success,
-):  # fmt: skip
+    env,
+    agents,
+    step,
+    action_act,
+    turn_order,
+    frozen_until,
+    converter_kind,
+    recipe,
+    cooldown,
+    start_cooling,
+    caps,
+    grid,
+    filled,
+    row,
+    column,
+    facing,
+    held,
+    stock,
+    inside,
+    timer,
+    converting,
+    item_counts,
+    act_counts,
+    still_steps,
+    frozen_steps,
+    first_step,
+    gain,
+    last_act,
+    last_success,
+):
     for i in range(agents):
         agent = turn_order[env, i]
         if is_frozen(frozen_until, env, agent, step[env]):
@@ -183,7 +253,16 @@ def act_in_turn(
         if act == FORWARD:
             done = moves = walk(grid, filled, row, column, env, agent, r, c)
         elif act == BACKWARD:
-            done = moves = walk(grid, filled, row, column, env, agent, r - 2 * ROW_STEP[way], c - 2 * COLUMN_STEP[way])
+            done = moves = walk(
+                grid,
+                filled,
+                row,
+                column,
+                env,
+                agent,
+                r - 2 * ROW_STEP[way],
+                c - 2 * COLUMN_STEP[way],
+            )
         elif FACE <= act < GET:
             facing[env, agent] = act - FACE
             done = True
@@ -196,14 +275,20 @@ def act_in_turn(
                 item = OUTPUT[kind]
                 before = float32(held[env, agent, item])
                 done = get_items(held, stock, item_counts, env, agent, k, item) > 0
-                gain[env, agent, item] += min(float32(held[env, agent, item]), caps[env, item]) - min(before, caps[env, item])
+                gain[env, agent, item] += min(
+                    float32(held[env, agent, item]), caps[env, item]
+                ) - min(before, caps[env, item])
                 if done and first_step[env, agent, item] == 0:
                     first_step[env, agent, item] = step[env]
-                start(env, k, kind, recipe, cooldown, start_cooling, stock, inside, timer, converting)
+                start(
+                    env, k, kind, recipe, cooldown, start_cooling, stock, inside, timer, converting
+                )
             elif k >= 0:
                 kind = converter_kind[env, k]
                 done = put_items(held, inside, recipe, item_counts, env, agent, k, kind) > 0
-                start(env, k, kind, recipe, cooldown, start_cooling, stock, inside, timer, converting)
+                start(
+                    env, k, kind, recipe, cooldown, start_cooling, stock, inside, timer, converting
+                )
         act_counts[env, agent, act, SUCCEEDED if done else FAILED] += 1
         if not moves:
             still_steps[env, agent] += 1
@@ -211,22 +296,41 @@ def act_in_turn(
         last_success[env, agent] = done
 
 
-# -- what can be done --------------------------------------------------------------------------------------------------
+# -- what can be done ------------------------------------------------------------------------------
 
 
 def can_put(held, inside, recipe, env, agent, c, kind):
     """Does a converter still need something that the agent holds?"""
     possible = False
     for item in range(ITEMS):
-        possible = possible or (held[env, agent, item] > 0 and inside[env, c, item] < recipe[env, kind, item])
+        possible = possible or (
+            held[env, agent, item] > 0 and inside[env, c, item] < recipe[env, kind, item]
+        )
     return possible
 
 
 @phase(lanes="agents", writes=("mask_act", "idle"))
 def allow(
-    env, agent, step, masking, attack_cost, grid, row, column, facing, held, frozen_until, converter_kind, stock, inside,
-    timer, converting, recipe, mask_act, idle,
-):  # fmt: skip
+    env,
+    agent,
+    step,
+    masking,
+    attack_cost,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    frozen_until,
+    converter_kind,
+    stock,
+    inside,
+    timer,
+    converting,
+    recipe,
+    mask_act,
+    idle,
+):
     """The mask of the next step's actions. A frozen agent has nothing to decide."""
     frozen = is_frozen(frozen_until, env, agent, step[env] + 1)
     idle[env, agent] = frozen
@@ -239,18 +343,24 @@ def allow(
     r, c = row[env, agent] + ROW_STEP[way], column[env, agent] + COLUMN_STEP[way]
     ahead = grid[env, r, c]
     mask_act[env, agent, FORWARD] = ahead == EMPTY
-    mask_act[env, agent, BACKWARD] = grid[env, r - 2 * ROW_STEP[way], c - 2 * COLUMN_STEP[way]] == EMPTY
+    mask_act[env, agent, BACKWARD] = (
+        grid[env, r - 2 * ROW_STEP[way], c - 2 * COLUMN_STEP[way]] == EMPTY
+    )
     for direction in range(4):
         mask_act[env, agent, FACE + direction] = direction != way
     k = converter_in(ahead)
     if k >= 0:
         kind = converter_kind[env, k]
         item = OUTPUT[kind]
-        ready = stock[env, k] > 0 or (converting[env, k] and timer[env, k] == 1)  # converters work before agents act
+        ready = stock[env, k] > 0 or (
+            converting[env, k] and timer[env, k] == 1
+        )  # converters work before agents act
         mask_act[env, agent, GET] = ready and held[env, agent, item] < LIMITS[item]
         mask_act[env, agent, PUT] = can_put(held, inside, recipe, env, agent, k, kind)
     other = agent_in(ahead)
-    mask_act[env, agent, SWAP] = ahead == BLOCK or (other >= 0 and is_frozen(frozen_until, env, other, step[env] + 1))
+    mask_act[env, agent, SWAP] = ahead == BLOCK or (
+        other >= 0 and is_frozen(frozen_until, env, other, step[env] + 1)
+    )
     if held[env, agent, LASER] >= attack_cost[env]:
         for target in range(TARGETS):
             r, c = target_cell(row[env, agent], column[env, agent], way, target)

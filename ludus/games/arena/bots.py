@@ -1,5 +1,5 @@
-"""Scripted players. They see what an agent sees, the 11×11 cells around them, and remember the last converter they saw of
-each kind. Frozen: trained agents are measured against them."""
+"""Scripted players. They see what an agent sees, the 11×11 cells around them, and remember the last
+converter they saw of each kind. Frozen: trained agents are measured against them."""
 
 import numpy as np
 from numpy import int64
@@ -49,7 +49,7 @@ PEACE = 300  # steps in which there is little to rob yet
 DETOUR = 3  # steps it goes aside where the way is blocked
 
 
-# -- walking -----------------------------------------------------------------------------------------------------------
+# -- walking ---------------------------------------------------------------------------------------
 
 
 def passable(grid, env, r, c):
@@ -57,7 +57,8 @@ def passable(grid, env, r, c):
 
 
 def step_towards(grid, env, r, c, facing, way):
-    """The action that goes one cell in a direction: ahead, backwards, through a block, or a turn."""
+    """The action that goes one cell in a direction: ahead, backwards, through a block, or a
+    turn."""
     if way == facing:
         return SWAP if grid[env, r + ROW_STEP[way], c + COLUMN_STEP[way]] == BLOCK else FORWARD
     if way == (facing + 2) % 4 and grid[env, r + ROW_STEP[way], c + COLUMN_STEP[way]] == EMPTY:
@@ -71,8 +72,11 @@ def is_wanted(way, down, right):
 
 
 def choose_way(grid, env, r, c, facing, down, right):
-    """The open direction that leads closer, with the fewest turns; NOTHING if the way is blocked."""
-    if is_wanted(facing, down, right) and passable(grid, env, r + ROW_STEP[facing], c + COLUMN_STEP[facing]):
+    """The open direction that leads closer, with the fewest turns; NOTHING if the way is
+    blocked."""
+    if is_wanted(facing, down, right) and passable(
+        grid, env, r + ROW_STEP[facing], c + COLUMN_STEP[facing]
+    ):
         return facing
     best, longest = NOTHING, 0
     for way in range(4):
@@ -83,7 +87,8 @@ def choose_way(grid, env, r, c, facing, down, right):
 
 
 def go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right):
-    """The next action on the way to an offset; where the way is blocked, a few steps aside first."""
+    """The next action on the way to an offset; where the way is blocked, a few steps aside
+    first."""
     r, c, way = row[env, agent], column[env, agent], facing[env, agent]
     if bot_detour[env, agent] > 0:
         bot_detour[env, agent] -= 1
@@ -96,14 +101,16 @@ def go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, 
         first = random.integer(key[env], SIDESTEP, agent, 4)
         for k in range(4):
             aside = (first + k) % 4
-            if not is_wanted(aside, down, right) and passable(grid, env, r + ROW_STEP[aside], c + COLUMN_STEP[aside]):
+            if not is_wanted(aside, down, right) and passable(
+                grid, env, r + ROW_STEP[aside], c + COLUMN_STEP[aside]
+            ):
                 bot_detour[env, agent] = DETOUR
                 return FACE + aside if aside != way else step_towards(grid, env, r, c, way, way)
         return NOOP
     return step_towards(grid, env, r, c, way, chosen)
 
 
-# -- errands -----------------------------------------------------------------------------------------------------------
+# -- errands ---------------------------------------------------------------------------------------
 
 
 def errand(held, stock, inside, timer, recipe, env, agent, c, kind, arming):
@@ -120,25 +127,95 @@ def errand(held, stock, inside, timer, recipe, env, agent, c, kind, arming):
 
 @phase(lanes="agents", writes=("action_act", "bot_goal", "bot_known", "bot_timer", "bot_detour"))
 def gatherer(
-    env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-    converter_column, stock, inside, timer, recipe, action_act, bot_goal, bot_known, bot_timer, bot_detour,
-):  # fmt: skip
+    env,
+    agent,
+    side,
+    key,
+    rooms,
+    room,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    converter_count,
+    converter_kind,
+    converter_row,
+    converter_column,
+    stock,
+    inside,
+    timer,
+    recipe,
+    action_act,
+    bot_goal,
+    bot_known,
+    bot_timer,
+    bot_detour,
+):
     """Runs the chain: ore to generators, batteries to altars, hearts for itself."""
     # int64: a literal 0 would have gather compiled twice, for this bot and for the other
     action_act[env, agent] = gather(
-        env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, int64(0),
-    )  # fmt: skip
+        env,
+        agent,
+        side,
+        key,
+        rooms,
+        room,
+        grid,
+        row,
+        column,
+        facing,
+        held,
+        converter_count,
+        converter_kind,
+        converter_row,
+        converter_column,
+        stock,
+        inside,
+        timer,
+        recipe,
+        bot_goal,
+        bot_known,
+        bot_timer,
+        bot_detour,
+        int64(0),
+    )
 
 
 def gather(
-    env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-    converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour, arming,
-):  # fmt: skip
-    """The most worthwhile errand in view for its distance, else a place it remembers, else anywhere."""
+    env,
+    agent,
+    side,
+    key,
+    rooms,
+    room,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    converter_count,
+    converter_kind,
+    converter_row,
+    converter_column,
+    stock,
+    inside,
+    timer,
+    recipe,
+    bot_goal,
+    bot_known,
+    bot_timer,
+    bot_detour,
+    arming,
+):
+    """The most worthwhile errand in view for its distance, else a place it remembers, else
+    anywhere."""
     best, best_c, best_act = float32(0.0), NOTHING, NOOP
     for c in range(converter_count[env]):
-        down, right = converter_row[env, c] - row[env, agent], converter_column[env, c] - column[env, agent]
+        down, right = (
+            converter_row[env, c] - row[env, agent],
+            converter_column[env, c] - column[env, agent],
+        )
         if abs(down) > RADIUS or abs(right) > RADIUS:
             continue
         kind = converter_kind[env, c]
@@ -148,9 +225,14 @@ def gather(
         if worth > best:
             best, best_c, best_act = worth, c, act
     if best_c != NOTHING:
-        down, right = converter_row[env, best_c] - row[env, agent], converter_column[env, best_c] - column[env, agent]
+        down, right = (
+            converter_row[env, best_c] - row[env, agent],
+            converter_column[env, best_c] - column[env, agent],
+        )
         if abs(down) + abs(right) > 1:
-            return go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
+            return go(
+                grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right
+            )
         bot_detour[env, agent] = 0
         way = facing[env, agent]
         if ROW_STEP[way] == down and COLUMN_STEP[way] == right:
@@ -159,17 +241,54 @@ def gather(
             if ROW_STEP[way] == down and COLUMN_STEP[way] == right:
                 return FACE + way
     return roam(
-        env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_row, converter_column, recipe, bot_goal,
-        bot_known, bot_timer, bot_detour, arming,
-    )  # fmt: skip
+        env,
+        agent,
+        side,
+        key,
+        rooms,
+        room,
+        grid,
+        row,
+        column,
+        facing,
+        held,
+        converter_row,
+        converter_column,
+        recipe,
+        bot_goal,
+        bot_known,
+        bot_timer,
+        bot_detour,
+        arming,
+    )
 
 
 def roam(
-    env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_row, converter_column, recipe, bot_goal,
-    bot_known, bot_timer, bot_detour, arming,
-):  # fmt: skip
+    env,
+    agent,
+    side,
+    key,
+    rooms,
+    room,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    converter_row,
+    converter_column,
+    recipe,
+    bot_goal,
+    bot_known,
+    bot_timer,
+    bot_detour,
+    arming,
+):
     """Walks to the kind of converter it needs next where it saw one last, or to a random place."""
-    down, right = bot_goal[env, agent, 0] - row[env, agent], bot_goal[env, agent, 1] - column[env, agent]
+    down, right = (
+        bot_goal[env, agent, 0] - row[env, agent],
+        bot_goal[env, agent, 1] - column[env, agent],
+    )
     bot_timer[env, agent] -= 1
     if bot_timer[env, agent] <= 0 or abs(down) + abs(right) <= 2:
         inner = inner_side(rooms[env], room[env], side)
@@ -186,18 +305,24 @@ def roam(
             bot_goal[env, agent, 1] = converter_column[env, known]
             bot_known[env, agent, needed] = 0
         bot_timer[env, agent] = PATIENCE
-        down, right = bot_goal[env, agent, 0] - row[env, agent], bot_goal[env, agent, 1] - column[env, agent]
+        down, right = (
+            bot_goal[env, agent, 0] - row[env, agent],
+            bot_goal[env, agent, 1] - column[env, agent],
+        )
     return go(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
 
 
-# -- raiding -----------------------------------------------------------------------------------------------------------
+# -- raiding ---------------------------------------------------------------------------------------
 
 
 def prey_in_view(held, frozen_until, row, column, env, agent, agents, step):
     """The agent in view, not frozen, with most to lose for its distance, or NOTHING."""
     best, most = NOTHING, float32(0.0)
     for other in range(agents):
-        down, right = abs(row[env, other] - row[env, agent]), abs(column[env, other] - column[env, agent])
+        down, right = (
+            abs(row[env, other] - row[env, agent]),
+            abs(column[env, other] - column[env, agent]),
+        )
         if other == agent or max(down, right) > RADIUS or is_frozen(frozen_until, env, other, step):
             continue
         if held[env, other, HEART] < WORTH_A_LASER:
@@ -210,10 +335,35 @@ def prey_in_view(held, frozen_until, row, column, env, agent, agents, step):
 
 @phase(lanes="agents", writes=("action_act", "bot_goal", "bot_known", "bot_timer", "bot_detour"))
 def raider(
-    env, agent, agents, side, step, key, rooms, room, attack_cost, frozen_until, grid, row, column, facing, held, converter_count,
-    converter_kind, converter_row, converter_column, stock, inside, timer, recipe, action_act, bot_goal, bot_known, bot_timer,
+    env,
+    agent,
+    agents,
+    side,
+    step,
+    key,
+    rooms,
+    room,
+    attack_cost,
+    frozen_until,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    converter_count,
+    converter_kind,
+    converter_row,
+    converter_column,
+    stock,
+    inside,
+    timer,
+    recipe,
+    action_act,
+    bot_goal,
+    bot_known,
+    bot_timer,
     bot_detour,
-):  # fmt: skip
+):
     """Arms itself where it can, robs whom it sees, and otherwise gathers."""
     if held[env, agent, LASER] >= attack_cost[env]:
         prey = prey_in_view(held, frozen_until, row, column, env, agent, agents, step[env])
@@ -224,14 +374,41 @@ def raider(
                     action_act[env, agent] = ATTACK + target
                     return
             down, right = row[env, prey] - row[env, agent], column[env, prey] - column[env, agent]
-            action_act[env, agent] = aim(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right)
+            action_act[env, agent] = aim(
+                grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right
+            )
             return
-    wants = held[env, agent, LASER] < attack_cost[env] and attack_cost[env] <= LIMITS[LASER] and step[env] > PEACE
+    wants = (
+        held[env, agent, LASER] < attack_cost[env]
+        and attack_cost[env] <= LIMITS[LASER]
+        and step[env] > PEACE
+    )
     action_act[env, agent] = gather(
-        env, agent, side, key, rooms, room, grid, row, column, facing, held, converter_count, converter_kind, converter_row,
-        converter_column, stock, inside, timer, recipe, bot_goal, bot_known, bot_timer, bot_detour,
+        env,
+        agent,
+        side,
+        key,
+        rooms,
+        room,
+        grid,
+        row,
+        column,
+        facing,
+        held,
+        converter_count,
+        converter_kind,
+        converter_row,
+        converter_column,
+        stock,
+        inside,
+        timer,
+        recipe,
+        bot_goal,
+        bot_known,
+        bot_timer,
+        bot_detour,
         1 if wants and bot_known[env, agent, LASERY] > 0 else 0,
-    )  # fmt: skip
+    )
 
 
 def aim(grid, row, column, facing, bot_timer, bot_detour, key, env, agent, down, right):

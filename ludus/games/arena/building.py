@@ -1,4 +1,5 @@
-"""A new map: rooms side by side without walls between them, a border around, everything else on random empty cells."""
+"""A new map: rooms side by side without walls between them, a border around, everything else on
+random empty cells."""
 
 from ludus.games.arena.world import (
     ALTAR,
@@ -29,7 +30,8 @@ def inner_side(rooms, room, side):
 
 @phase(lanes="side", writes=("grid", "filled"))
 def clear(env, row, side, rooms, room, grid, filled):
-    """An empty map. Of the border only the innermost layer shows as wall: what lies behind it can never matter."""
+    """An empty map. Of the border only the innermost layer shows as wall: what lies behind it can
+    never matter."""
     last = BORDER + inner_side(rooms[env], room[env], side)
     for word in range(WORDS):
         filled[env, row, word] = 0
@@ -67,7 +69,16 @@ def free_cell(grid, env, key, number, place, rooms, room, side):
 def place_agents(env, agents, side, key, rooms, room, grid, filled, row, column, facing):
     """Agents are dealt out to the rooms in turn."""
     for agent in range(agents):
-        r, c = free_cell(grid, env, key[env], agent, agent % (rooms[env] * rooms[env]), rooms[env], room[env], side)
+        r, c = free_cell(
+            grid,
+            env,
+            key[env],
+            agent,
+            agent % (rooms[env] * rooms[env]),
+            rooms[env],
+            room[env],
+            side,
+        )
         row[env, agent] = max(r, BORDER)
         column[env, agent] = max(c, BORDER)
         facing[env, agent] = random.integer(key[env], HEADING, agent, 4)
@@ -75,11 +86,38 @@ def place_agents(env, agents, side, key, rooms, room, grid, filled, row, column,
         mark(filled, env, row[env, agent], column[env, agent], True)
 
 
-@phase(writes=("grid", "filled", "converter_count", "converter_kind", "converter_row", "converter_column"))
+@phase(
+    writes=(
+        "grid",
+        "filled",
+        "converter_count",
+        "converter_kind",
+        "converter_row",
+        "converter_column",
+    )
+)
 def place_objects(
-    env, agents, side, converters, key, rooms, room, mines, generators, altars, armories, laseries, blocks, walls, grid, filled,
-    converter_count, converter_kind, converter_row, converter_column,
-):  # fmt: skip
+    env,
+    agents,
+    side,
+    converters,
+    key,
+    rooms,
+    room,
+    mines,
+    generators,
+    altars,
+    armories,
+    laseries,
+    blocks,
+    walls,
+    grid,
+    filled,
+    converter_count,
+    converter_kind,
+    converter_row,
+    converter_column,
+):
     """Converters, blocks and walls, the same number in every room."""
     number, count = agents, 0
     for place in range(rooms[env] * rooms[env]):

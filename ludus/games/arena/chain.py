@@ -1,7 +1,9 @@
-"""A script that plays the chain by hand, to prove that every reward term of a game can be earned and to say how early.
+"""A script that plays the chain by hand, to prove that every reward term of a game can be earned
+and to say how early.
 
-One agent stands with a mine to the north, a generator to the east, and to the south the converter that makes what is
-paid for. The rewards are those the simulator pays out, so a rate that got lost on the way shows here.
+One agent stands with a mine to the north, a generator to the east, and to the south the converter
+that makes what is paid for. The rewards are those the simulator pays out, so a rate that got lost
+on the way shows here.
 """
 
 from __future__ import annotations
@@ -42,11 +44,17 @@ CENTRE = BORDER + ROOM // 2
 def earliest_rewards(
     overrides: Mapping[str, float] | None = None, preset: str | None = None, most_steps: int = 1000
 ) -> dict[str, int | None]:
-    """For each reward term the first step in which it pays, or None where it never does within `most_steps`."""
-    return {ITEM_NAMES[item]: _first_pay(item, overrides or {}, preset, most_steps) for item in range(ITEMS)}
+    """For each reward term the first step in which it pays, or None where it never does within
+    `most_steps`."""
+    return {
+        ITEM_NAMES[item]: _first_pay(item, overrides or {}, preset, most_steps)
+        for item in range(ITEMS)
+    }
 
 
-def _first_pay(item: int, overrides: Mapping[str, float], preset: str | None, most_steps: int) -> int | None:
+def _first_pay(
+    item: int, overrides: Mapping[str, float], preset: str | None, most_steps: int
+) -> int | None:
     from ludus.games.arena.spec import GAME
 
     settings = GAME.resolve(overrides, preset)
@@ -55,8 +63,21 @@ def _first_pay(item: int, overrides: Mapping[str, float], preset: str | None, mo
         return None
     kinds = [kind for kind in kinds if settings.params[COUNTS[kind]]]
     one_of_each = {name: int(kind in kinds) for kind, name in enumerate(COUNTS)}
-    values = {**settings.params, **one_of_each, **{f"reward.{t}": w for t, w in settings.weights.items()}}
-    values |= dict(population=1, rooms=1, room=ROOM, side=ROOM + 2 * BORDER, converters=len(kinds), blocks=0, walls=0, groups=1)
+    values = {
+        **settings.params,
+        **one_of_each,
+        **{f"reward.{t}": w for t, w in settings.weights.items()},
+    }
+    values |= dict(
+        population=1,
+        rooms=1,
+        room=ROOM,
+        side=ROOM + 2 * BORDER,
+        converters=len(kinds),
+        blocks=0,
+        walls=0,
+        groups=1,
+    )
     batch = Batch(GAME, 1, overrides=values, jit=False)
     _arrange(batch, kinds)
     batch["facing"][0, 0] = PLACE.get(MAKER[item], SOUTH) if batch["initial_stock"][0] else NORTH

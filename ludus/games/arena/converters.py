@@ -1,7 +1,8 @@
 """Converters turn items into others: ore into batteries, batteries into hearts.
 
-A conversion takes its inputs when it starts and gives its product one step later; then the converter cools down. With
-`start_cooling` it is the other way round: it cools down first and gives its product at the end.
+A conversion takes its inputs when it starts and gives its product one step later; then the
+converter cools down. With `start_cooling` it is the other way round: it cools down first and gives
+its product at the end.
 """
 
 from ludus.games.arena.world import (
@@ -20,7 +21,8 @@ from ludus.sim import phase
 
 
 def start(env, c, kind, recipe, cooldown, start_cooling, stock, inside, timer, converting):
-    """Starts a conversion if the converter is idle, its inputs are there, and its product will have room."""
+    """Starts a conversion if the converter is idle, its inputs are there, and its product will have
+    room."""
     if timer[env, c] > 0 or stock[env, c] >= STORE:
         return
     for item in range(ITEMS):
@@ -33,7 +35,19 @@ def start(env, c, kind, recipe, cooldown, start_cooling, stock, inside, timer, c
 
 
 @phase(lanes="converters", writes=("stock", "inside", "timer", "converting"))
-def convert(env, c, converter_count, converter_kind, recipe, cooldown, start_cooling, stock, inside, timer, converting):
+def convert(
+    env,
+    c,
+    converter_count,
+    converter_kind,
+    recipe,
+    cooldown,
+    start_cooling,
+    stock,
+    inside,
+    timer,
+    converting,
+):
     if c >= converter_count[env]:
         return
     kind = converter_kind[env, c]
@@ -48,8 +62,16 @@ def convert(env, c, converter_count, converter_kind, recipe, cooldown, start_coo
 
 @phase(writes=("recipe", "cooldown"))
 def read_recipes(
-    env, altar_batteries, mine_cooldown, generator_cooldown, altar_cooldown, armory_cooldown, lasery_cooldown, recipe, cooldown
-):  # fmt: skip
+    env,
+    altar_batteries,
+    mine_cooldown,
+    generator_cooldown,
+    altar_cooldown,
+    armory_cooldown,
+    lasery_cooldown,
+    recipe,
+    cooldown,
+):
     """What each kind of converter needs and how long it cools down, in this episode."""
     for kind in range(KINDS):
         for item in range(ITEMS):
@@ -68,9 +90,21 @@ def read_recipes(
 
 @phase(lanes="converters", writes=("stock", "inside", "timer", "converting"))
 def stock_up(
-    env, c, converter_count, converter_kind, recipe, cooldown, start_cooling, initial_stock, stock, inside, timer, converting
-):  # fmt: skip
-    """A new episode: converters are empty but for the initial stock, and those without inputs start at once."""
+    env,
+    c,
+    converter_count,
+    converter_kind,
+    recipe,
+    cooldown,
+    start_cooling,
+    initial_stock,
+    stock,
+    inside,
+    timer,
+    converting,
+):
+    """A new episode: converters are empty but for the initial stock, and those without inputs start
+    at once."""
     stock[env, c] = 0
     timer[env, c] = 0
     converting[env, c] = False
@@ -78,4 +112,15 @@ def stock_up(
         inside[env, c, item] = 0
     if c < converter_count[env]:
         stock[env, c] = initial_stock[env]
-        start(env, c, converter_kind[env, c], recipe, cooldown, start_cooling, stock, inside, timer, converting)
+        start(
+            env,
+            c,
+            converter_kind[env, c],
+            recipe,
+            cooldown,
+            start_cooling,
+            stock,
+            inside,
+            timer,
+            converting,
+        )

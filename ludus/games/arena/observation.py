@@ -1,8 +1,10 @@
-"""What an agent observes: a list of tokens for what it sees in the 11×11 cells around it, and a few numbers about itself.
+"""What an agent observes: a list of tokens for what it sees in the 11×11 cells around it, and a few
+numbers about itself.
 
-A token is (cell, feature, value) in three bytes. There are 122 cells (the view row by row, then the cell ahead once more)
-and 33 features, so a token names one of 4,026 rows of a table, and an encoder is a sum of rows weighted by values. The
-list goes through the view's rows from the nearest to the farthest and ends with zeros: a value of 0 says nothing.
+A token is (cell, feature, value) in three bytes. There are 122 cells (the view row by row, then the
+cell ahead once more) and 33 features, so a token names one of 4,026 rows of a table, and an encoder
+is a sum of rows weighted by values. The list goes through the view's rows from the nearest to the
+farthest and ends with zeros: a value of 0 says nothing.
 """
 
 from numpy import int64
@@ -45,7 +47,18 @@ SEE_AGENT = SEE_CONVERTER + 2 * KINDS  # + 8 * (of another group) + 4 * frozen +
 FEATURES = SEE_AGENT + 16
 CELLS = FACED + 1
 
-FACED_KINDS = ("empty", "wall", "block", "mine", "generator", "altar", "armory", "lasery", "agent", "frozen_agent")
+FACED_KINDS = (
+    "empty",
+    "wall",
+    "block",
+    "mine",
+    "generator",
+    "altar",
+    "armory",
+    "lasery",
+    "agent",
+    "frozen_agent",
+)
 FACED_EMPTY, FACED_WALL, FACED_BLOCK, FACED_CONVERTER, FACED_AGENT = 0, 1, 2, 3, 8
 NAMES = [
     *(f"held_{item}" for item in ITEM_NAMES),
@@ -69,7 +82,7 @@ REWARD_AT, FROZEN_AT, SHARE_AT = SUCCESS_AT + 1, SUCCESS_AT + 2, SUCCESS_AT + 3
 HELD_SCALE, HEARTS_SCALE = 5.0, 30.0
 
 
-# -- tokens ------------------------------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 
 def tell(seen_tokens, env, agent, tokens, at, cell, feature, count):
@@ -82,7 +95,9 @@ def tell(seen_tokens, env, agent, tokens, at, cell, feature, count):
     return at + 1
 
 
-def tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent, tokens, at, cell, c):
+def tell_converter(
+    seen_tokens, converter_kind, stock, inside, timer, env, agent, tokens, at, cell, c
+):
     kind = converter_kind[env, c]
     busy = 1 if timer[env, c] > 0 else 0
     at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_CONVERTER + 2 * kind + busy, 1)
@@ -92,11 +107,15 @@ def tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent
         return at
     for item in range(ORE, BATTERY + 1):  # no converter takes anything else
         if inside[env, c, item] > 0:
-            at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, inside[env, c, item])
+            at = tell(
+                seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, inside[env, c, item]
+            )
     return at
 
 
-def tell_agent(seen_tokens, facing, held, frozen_until, env, agent, tokens, at, cell, other, groups, step):
+def tell_agent(
+    seen_tokens, facing, held, frozen_until, env, agent, tokens, at, cell, other, groups, step
+):
     feature = SEE_AGENT + facing[env, other]
     if is_frozen(frozen_until, env, other, step + 1):
         feature += 4
@@ -105,15 +124,33 @@ def tell_agent(seen_tokens, facing, held, frozen_until, env, agent, tokens, at, 
     at = tell(seen_tokens, env, agent, tokens, at, cell, feature, 1)
     for item in range(ITEMS):
         if held[env, other, item] > 0:
-            at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, held[env, other, item])
+            at = tell(
+                seen_tokens, env, agent, tokens, at, cell, SEE_ITEM + item, held[env, other, item]
+            )
     return at
 
 
 @phase(lanes="agents", writes=("seen_tokens", "token_count"))
 def look(
-    env, agent, tokens, step, groups, grid, filled, row, column, facing, held, frozen_until, converter_kind, stock, inside,
-    timer, seen_tokens, token_count,
-):  # fmt: skip
+    env,
+    agent,
+    tokens,
+    step,
+    groups,
+    grid,
+    filled,
+    row,
+    column,
+    facing,
+    held,
+    frozen_until,
+    converter_kind,
+    stock,
+    inside,
+    timer,
+    seen_tokens,
+    token_count,
+):
     """The tokens of the cell ahead, then of every row of the view, the nearest first."""
     # int64: a literal 0 would have the functions below compiled twice
     at, way, left = int64(0), facing[env, agent], column[env, agent] - RADIUS
@@ -133,13 +170,45 @@ def look(
             if occupant < 0:
                 other = agent_in(occupant)
                 at = tell_agent(
-                    seen_tokens, facing, held, frozen_until, env, agent, tokens, at, cell, other, groups[env], step[env]
+                    seen_tokens,
+                    facing,
+                    held,
+                    frozen_until,
+                    env,
+                    agent,
+                    tokens,
+                    at,
+                    cell,
+                    other,
+                    groups[env],
+                    step[env],
                 )
             elif occupant < FIRST_CONVERTER:
-                at = tell(seen_tokens, env, agent, tokens, at, cell, SEE_WALL if occupant == WALL else SEE_BLOCK, 1)
+                at = tell(
+                    seen_tokens,
+                    env,
+                    agent,
+                    tokens,
+                    at,
+                    cell,
+                    SEE_WALL if occupant == WALL else SEE_BLOCK,
+                    1,
+                )
             else:
                 c = converter_in(occupant)
-                at = tell_converter(seen_tokens, converter_kind, stock, inside, timer, env, agent, tokens, at, cell, c)
+                at = tell_converter(
+                    seen_tokens,
+                    converter_kind,
+                    stock,
+                    inside,
+                    timer,
+                    env,
+                    agent,
+                    tokens,
+                    at,
+                    cell,
+                    c,
+                )
     for old in range(at, token_count[env, agent]):
         seen_tokens[env, agent, old, CELL] = 0
         seen_tokens[env, agent, old, FEATURE] = 0
@@ -147,14 +216,30 @@ def look(
     token_count[env, agent] = at
 
 
-# -- numbers -----------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 @phase(lanes="agents", writes="observation")
 def observe(
-    env, agent, step, max_steps, grid, row, column, facing, held, frozen_until, freeze_steps, converter_kind, stock, timer,
-    last_act, last_success, earned, observation,
-):  # fmt: skip
+    env,
+    agent,
+    step,
+    max_steps,
+    grid,
+    row,
+    column,
+    facing,
+    held,
+    frozen_until,
+    freeze_steps,
+    converter_kind,
+    stock,
+    timer,
+    last_act,
+    last_success,
+    earned,
+    observation,
+):
     for item in range(ITEMS):
         scale = HELD_SCALE if item < ITEMS - 1 else HEARTS_SCALE
         observation[env, agent, HELD_AT + item] = float32(held[env, agent, item]) / scale
@@ -165,7 +250,9 @@ def observe(
     occupant = grid[env, row[env, agent] + ROW_STEP[way], column[env, agent] + COLUMN_STEP[way]]
     faced = FACED_EMPTY
     if occupant < 0:
-        faced = FACED_AGENT + (1 if is_frozen(frozen_until, env, agent_in(occupant), step[env] + 1) else 0)
+        faced = FACED_AGENT + (
+            1 if is_frozen(frozen_until, env, agent_in(occupant), step[env] + 1) else 0
+        )
     elif occupant == BLOCK:
         faced = FACED_BLOCK
     elif occupant == WALL:

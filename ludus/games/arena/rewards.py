@@ -1,5 +1,5 @@
-"""What is paid: the change of what an agent holds of each item, up to a cap. With `gains`, only what it takes from
-converters counts, and putting something in or being robbed costs nothing."""
+"""What is paid: the change of what an agent holds of each item, up to a cap. With `gains`, only
+what it takes from converters counts, and putting something in or being robbed costs nothing."""
 
 from ludus.games.arena.actions import FLOWS, GOT
 from ludus.games.arena.world import (
@@ -20,7 +20,9 @@ from ludus.sim import float32, phase
 def value(env, agent, gains, caps, held, paid, gain, amount):
     for item in range(ITEMS):
         worth = min(float32(held[env, agent, item]), caps[env, item])
-        amount[env, agent, item] = gain[env, agent, item] if gains[env] else worth - paid[env, agent, item]
+        amount[env, agent, item] = (
+            gain[env, agent, item] if gains[env] else worth - paid[env, agent, item]
+        )
         paid[env, agent, item] = worth
         gain[env, agent, item] = 0.0
 
@@ -38,14 +40,39 @@ def shared(amount, env, agent, agents, item, groups, share):
     return own + share * (total / float32(members) - own)
 
 
-@phase(lanes="agents", writes=("term_ore", "term_batteries", "term_armor", "term_lasers", "term_hearts", "pooled", "earned"))
+@phase(
+    lanes="agents",
+    writes=(
+        "term_ore",
+        "term_batteries",
+        "term_armor",
+        "term_lasers",
+        "term_hearts",
+        "pooled",
+        "earned",
+    ),
+)
 def pay(
-    env, agent, agents, groups, group_share, weights, amount, term_ore, term_batteries, term_armor, term_lasers, term_hearts,
-    pooled, earned,
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    groups,
+    group_share,
+    weights,
+    amount,
+    term_ore,
+    term_batteries,
+    term_armor,
+    term_lasers,
+    term_hearts,
+    pooled,
+    earned,
+):
     total = float32(0.0)
     for item in range(ITEMS):
-        pooled[env, agent, item] = shared(amount, env, agent, agents, item, groups[env], group_share[env])
+        pooled[env, agent, item] = shared(
+            amount, env, agent, agents, item, groups[env], group_share[env]
+        )
         total += weights[env, item] * pooled[env, agent, item]
     earned[env, agent] = total
     term_ore[env, agent] = pooled[env, agent, ORE]
@@ -57,12 +84,28 @@ def pay(
 
 @phase(
     lanes="agents",
-    writes=("goal_hearts", "goal_batteries", "goal_ore", "goal_first_ore", "goal_first_battery", "goal_first_heart"),
+    writes=(
+        "goal_hearts",
+        "goal_batteries",
+        "goal_ore",
+        "goal_first_ore",
+        "goal_first_battery",
+        "goal_first_heart",
+    ),
 )
 def score(
-    env, agent, max_steps, item_counts, first_step, goal_hearts, goal_batteries, goal_ore, goal_first_ore, goal_first_battery,
+    env,
+    agent,
+    max_steps,
+    item_counts,
+    first_step,
+    goal_hearts,
+    goal_batteries,
+    goal_ore,
+    goal_first_ore,
+    goal_first_battery,
     goal_first_heart,
-):  # fmt: skip
+):
     goal_hearts[env, agent] = float32(item_counts[env, agent, GOT, HEART])
     goal_batteries[env, agent] = float32(item_counts[env, agent, GOT, BATTERY])
     goal_ore[env, agent] = float32(item_counts[env, agent, GOT, ORE])
@@ -92,14 +135,36 @@ def read_caps(env, ore_cap, battery_cap, armor_cap, laser_cap, caps):
 @phase(
     lanes="agents",
     writes=(
-        "held", "paid", "gain", "earned", "frozen_until", "item_counts", "act_counts", "first_step", "still_steps",
-        "frozen_steps", "last_act", "last_success",
+        "held",
+        "paid",
+        "gain",
+        "earned",
+        "frozen_until",
+        "item_counts",
+        "act_counts",
+        "first_step",
+        "still_steps",
+        "frozen_steps",
+        "last_act",
+        "last_success",
     ),
-)  # fmt: skip
+)
 def begin(
-    env, agent, held, paid, gain, earned, frozen_until, item_counts, act_counts, first_step, still_steps, frozen_steps,
-    last_act, last_success,
-):  # fmt: skip
+    env,
+    agent,
+    held,
+    paid,
+    gain,
+    earned,
+    frozen_until,
+    item_counts,
+    act_counts,
+    first_step,
+    still_steps,
+    frozen_steps,
+    last_act,
+    last_success,
+):
     """A new episode: empty hands, nothing counted."""
     for item in range(ITEMS):
         held[env, agent, item] = 0

@@ -1,7 +1,7 @@
 """The earliest step at which each item can be had, by arithmetic over the parameters.
 
-One agent stands between one mine, one generator and one altar. To turn and to put something in take a step each; it takes
-a product out in the step in which it appears.
+One agent stands between one mine, one generator and one altar. To turn and to put something in take
+a step each; it takes a product out in the step in which it appears.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def first_battery(params: Mapping[str, float], count: int = 1) -> int | None:
     one, last = first_ore(params), first_ore(params, made)
     if one is None or last is None:
         return None
-    wait, period = _production(params, "generator"), int(params["generator_cooldown"]) + (0 if params["start_cooling"] else 1)
+    wait, period = (
+        _production(params, "generator"),
+        int(params["generator_cooldown"]) + (0 if params["start_cooling"] else 1),
+    )
     return max(last + TURN_AND_PUT + wait, one + TURN_AND_PUT + wait + (made - 1) * period)
 
 

@@ -18,11 +18,26 @@ def frozen(batch):
 
 
 STEPS = {
-    **{name: name for name in ("row", "column", "facing", "held", "last_act", "last_success", "stock", "converting")},
+    **{
+        name: name
+        for name in (
+            "row",
+            "column",
+            "facing",
+            "held",
+            "last_act",
+            "last_success",
+            "stock",
+            "converting",
+        )
+    },
     "frozen": frozen,
 }
 RARE = {"things": things}
-STATIC = {name: name for name in ("converter_count", "converter_kind", "converter_row", "converter_column")}
+STATIC = {
+    name: name
+    for name in ("converter_count", "converter_kind", "converter_row", "converter_column")
+}
 SEEN = {"tokens": lambda batch, agent: batch["seen_tokens"][0, agent]}
 
 CONTROLS = [
@@ -33,7 +48,12 @@ CONTROLS = [
     ("Space", "attack"),
 ]
 PAD = ("KeyE", "KeyQ", "KeyR", "Space")
-WAYS = {NORTH: {"KeyW", "ArrowUp"}, EAST: {"KeyD", "ArrowRight"}, SOUTH: {"KeyS", "ArrowDown"}, WEST: {"KeyA", "ArrowLeft"}}
+WAYS = {
+    NORTH: {"KeyW", "ArrowUp"},
+    EAST: {"KeyD", "ArrowRight"},
+    SOUTH: {"KeyS", "ArrowDown"},
+    WEST: {"KeyA", "ArrowLeft"},
+}
 
 
 def act(keys, batch, agent):

@@ -1,4 +1,5 @@
-"""Names for everything in the arena: items, converters, cells, directions, actions, and the offsets an agent sees."""
+"""Names for everything in the arena: items, converters, cells, directions, actions, and the offsets
+an agent sees."""
 
 import numpy as np
 from numpy import int64
@@ -23,12 +24,37 @@ ROW_STEP = np.array([-1, 0, 1, 0], np.int32)
 COLUMN_STEP = np.array([0, 1, 0, -1], np.int32)
 
 ACTS = (
-    "noop", "forward", "backward", "north", "east", "south", "west", "get", "put", "swap",
-    "attack_near_left", "attack_near", "attack_near_right", "attack_left", "attack_ahead", "attack_right",
-    "attack_far_left", "attack_far", "attack_far_right",
-)  # fmt: skip
+    "noop",
+    "forward",
+    "backward",
+    "north",
+    "east",
+    "south",
+    "west",
+    "get",
+    "put",
+    "swap",
+    "attack_near_left",
+    "attack_near",
+    "attack_near_right",
+    "attack_left",
+    "attack_ahead",
+    "attack_right",
+    "attack_far_left",
+    "attack_far",
+    "attack_far_right",
+)
 NUM_ACTS = len(ACTS)
-NOOP, FORWARD, BACKWARD, FACE, GET, PUT, SWAP, ATTACK = 0, 1, 2, 3, 7, 8, 9, 10  # FACE + direction, ATTACK + target
+NOOP, FORWARD, BACKWARD, FACE, GET, PUT, SWAP, ATTACK = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    9,
+    10,
+)  # FACE + direction, ATTACK + target
 TARGETS = 9
 
 # the view
@@ -39,12 +65,15 @@ FACED = CELLS  # the cell ahead is told once more under this number
 BORDER = RADIUS + 1  # thick enough that no view leaves the map
 NEAR_TO_FAR = np.array(sorted(range(-RADIUS, RADIUS + 1), key=abs), np.int32)  # rows of the view
 
-# Which cells show something, as bits: word w of a row holds the columns from 32 w to 32 w + 63, so that the 11 columns of
-# a view always lie in one word. Looking at bits instead of cells made the observation more than twice as fast.
+# Which cells show something, as bits: word w of a row holds the columns from 32 w to 32 w + 63, so
+# that the 11 columns of a view always lie in one word. Looking at bits instead of cells made the
+# observation more than twice as fast.
 WORDS = 4
 MOST_SIDE = 32 * WORDS
 _ROW = (1 << SIGHT) - 1
-LOWEST = np.array([0, *(((n & -n).bit_length() - 1) for n in range(1, _ROW + 1))], np.int8)  # number of the lowest set bit
+LOWEST = np.array(
+    [0, *(((n & -n).bit_length() - 1) for n in range(1, _ROW + 1))], np.int8
+)  # number of the lowest set bit
 
 
 def mark(filled, env, r, c, there):

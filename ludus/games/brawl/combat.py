@@ -1,7 +1,16 @@
 """Hits, knockback, knock-outs and coming back."""
 
 from ludus.games.brawl import moves
-from ludus.games.brawl.movement import AIR_JUMPS, HALF_HEIGHT, HALF_WIDTH, INNER, OUTER, enter, free, ground_top
+from ludus.games.brawl.movement import (
+    AIR_JUMPS,
+    HALF_HEIGHT,
+    HALF_WIDTH,
+    INNER,
+    OUTER,
+    enter,
+    free,
+    ground_top,
+)
 from ludus.games.brawl.state import (
     AIR,
     COMBO,
@@ -51,17 +60,28 @@ NO_HIT = -1
 
 
 def reaching_hit(motion, status, env, me, other):
-    """The number of the hit of this fighter's move that reaches the other in this frame, or NO_HIT."""
-    if status[env, me, MODE] != STRIKING or status[env, other, MODE] == OUT or status[env, other, SAFE] > 0:
+    """The number of the hit of this fighter's move that reaches the other in this frame, or
+    NO_HIT."""
+    if (
+        status[env, me, MODE] != STRIKING
+        or status[env, other, MODE] == OUT
+        or status[env, other, SAFE] > 0
+    ):
         return NO_HIT
     move, frame = status[env, me, MOVE], status[env, me, MOVE_FRAME]
     for hit in range(moves.HITS[move]):
         landed = (status[env, me, STRUCK] >> hit) & 1
         if landed == 0 and moves.FIRST[move, hit] <= frame <= moves.LAST[move, hit]:
-            middle_x = motion[env, me, X] + float32(status[env, me, FACING]) * moves.BOX_X[move, hit]
+            middle_x = (
+                motion[env, me, X] + float32(status[env, me, FACING]) * moves.BOX_X[move, hit]
+            )
             middle_y = motion[env, me, Y] + moves.BOX_Y[move, hit]
-            near_x = abs(motion[env, other, X] - middle_x) < moves.BOX_HALF_X[move, hit] + HALF_WIDTH
-            near_y = abs(motion[env, other, Y] - middle_y) < moves.BOX_HALF_Y[move, hit] + HALF_HEIGHT
+            near_x = (
+                abs(motion[env, other, X] - middle_x) < moves.BOX_HALF_X[move, hit] + HALF_WIDTH
+            )
+            near_y = (
+                abs(motion[env, other, Y] - middle_y) < moves.BOX_HALF_Y[move, hit] + HALF_HEIGHT
+            )
             if near_x and near_y:
                 return hit
     return NO_HIT
@@ -76,7 +96,9 @@ def land_hit(motion, status, event, env, me, move, facing, hit, knockback):
     taken = min(moves.HIT_DAMAGE[move, hit], DAMAGE_CAP - motion[env, me, DAMAGE])
     motion[env, me, DAMAGE] += taken
     event[env, me, HURT] += taken
-    thrown = knockback * knockback_force(moves.FIXED[move, hit], moves.VARIABLE[move, hit], motion[env, me, DAMAGE])
+    thrown = knockback * knockback_force(
+        moves.FIXED[move, hit], moves.VARIABLE[move, hit], motion[env, me, DAMAGE]
+    )
     motion[env, me, SPEED_X] += thrown * moves.AWAY[move, hit] * facing
     motion[env, me, SPEED_Y] += thrown * moves.UPWARD[move, hit]
     status[env, me, SURFACE] = AIR
@@ -86,7 +108,8 @@ def land_hit(motion, status, event, env, me, move, facing, hit, knockback):
 
 
 def exchange_hits(motion, status, event, env, knockback):
-    """Both fighters strike from where they are: neither comes first, so two can hit each other in one frame."""
+    """Both fighters strike from where they are: neither comes first, so two can hit each other in
+    one frame."""
     hit_0, hit_1 = reaching_hit(motion, status, env, 0, 1), reaching_hit(motion, status, env, 1, 0)
     move_0, move_1 = status[env, 0, MOVE], status[env, 1, MOVE]
     for attacker in range(2):
@@ -103,7 +126,7 @@ def exchange_hits(motion, status, event, env, knockback):
         land_hit(motion, status, event, env, 0, move_1, facing_1, hit_1, knockback)
 
 
-# -- out and back ------------------------------------------------------------------------------------------------------
+# -- out and back ----------------------------------------------------------------------------------
 
 
 def put_at_start(motion, status, env, me):
@@ -138,7 +161,8 @@ def knock_out_or_bring_back(motion, status, event, env, me):
 
 
 def note_positions(motion, status, event, env, me):
-    """Danger is being far out; pressure is standing between the middle and an opponent close to the edge."""
+    """Danger is being far out; pressure is standing between the middle and an opponent close to the
+    edge."""
     other = 1 - me
     if status[env, me, MODE] == OUT:
         return

@@ -1,4 +1,5 @@
-"""One frame of one fighter: timers run, keys become modes and moves, the body moves over grounds, platform and air.
+"""One frame of one fighter: timers run, keys become modes and moves, the body moves over grounds,
+platform and air.
 
 Both grounds and the platform carry from above and can be passed from below.
 """
@@ -61,12 +62,17 @@ GRAVITY = 17.8
 WALK, DASH_SPEED, SPRINT, BACKDASH = 6.75, 10.0, 8.0, 4.0
 DASH_FRAMES = 9  # of a dash, and of a backdash
 JUMP_SPEED, AIR_JUMPS, JUMP_GAP = 8.9, 2, 9
-AIR_PUSH, AIR_DRAG = 24.0, 5.0  # change of horizontal speed a second in the air, with and without a key
+AIR_PUSH, AIR_DRAG = (
+    24.0,
+    5.0,
+)  # change of horizontal speed a second in the air, with and without a key
 FASTEST_FALL, FAST_FALL = 12.0, 14.0
 AIR_DODGE = 6.0
 DODGE_FRAMES, DODGE_GAP_GROUND, DODGE_GAP_AIR = 10, 30, 82
 TAUNT_FRAMES = 30
-BRAKE = 0.8  # share of the speed a fighter on the ground keeps each frame while it attacks, dodges, taunts or is stunned
+# share of the speed a fighter on the ground keeps each frame while it attacks, dodges, taunts or is
+# stunned
+BRAKE = 0.8
 STUN_DECAY = 0.97  # share of the speed a stunned fighter keeps each frame
 BOUNCE, SLOWEST_BOUNCE = 0.6, 3.0
 
@@ -77,11 +83,12 @@ MIDDLE_TOP = (LEFT_TOP + RIGHT_TOP) / 2.0
 ROUNDING = 1e-3
 
 
-# -- the stage ---------------------------------------------------------------------------------------------------------
+# -- the stage -------------------------------------------------------------------------------------
 
 
 def platform_x(frame):
-    """The platform's middle: -1 beside the left ground, 1 beside the right one, back and forth at an even pace."""
+    """The platform's middle: -1 beside the left ground, 1 beside the right one, back and forth at
+    an even pace."""
     half = PLATFORM_PERIOD // 2
     way = frame if frame < half else PLATFORM_PERIOD - frame
     return float32(way) * (2.0 / float32(half)) - 1.0
@@ -105,7 +112,7 @@ def over_platform(x, platform):
     return abs(x - platform) < PLATFORM_HALF + HALF_WIDTH
 
 
-# -- modes -------------------------------------------------------------------------------------------------------------
+# -- modes -----------------------------------------------------------------------------------------
 
 
 def in_control(mode):
@@ -184,7 +191,8 @@ def attack(status, env, me, move):
 
 
 def dash_or_dodge(motion, status, env, me, keys, direction):
-    """On the ground a direction makes it a dash, or a backdash if it points behind. Says whether anything came of it."""
+    """On the ground a direction makes it a dash, or a backdash if it points behind. Says whether
+    anything came of it."""
     grounded = status[env, me, SURFACE] != AIR
     if grounded and direction != 0:
         if dashing(status[env, me, MODE]) or status[env, me, MODE] == SPRINTING:
@@ -214,7 +222,8 @@ def leap(motion, status, env, me):
 
 
 def walk(status, env, me, keys, direction):
-    """What is left when no other key did anything: walking, sprinting on, falling fast, dropping through the platform."""
+    """What is left when no other key did anything: walking, sprinting on, falling fast, dropping
+    through the platform."""
     mode = status[env, me, MODE]
     if status[env, me, SURFACE] == AIR:
         return
@@ -232,7 +241,8 @@ def walk(status, env, me, keys, direction):
 
 
 def act(motion, status, env, me):
-    """What the held keys start in this frame, first come first served: attack, dash or dodge, jump, taunt, walk."""
+    """What the held keys start in this frame, first come first served: attack, dash or dodge, jump,
+    taunt, walk."""
     if not in_control(status[env, me, MODE]):
         return
     keys = status[env, me, KEYS]
@@ -258,7 +268,7 @@ def act(motion, status, env, me):
     walk(status, env, me, keys, direction)
 
 
-# -- bodies ------------------------------------------------------------------------------------------------------------
+# -- bodies ----------------------------------------------------------------------------------------
 
 
 def lunge(motion, status, env, me):
@@ -286,7 +296,8 @@ def ground_speed(mode, facing, speed):
 
 
 def air_speed(mode, direction, speed):
-    """Horizontal speed in the air: drawn towards walking pace by a key (during moves too), otherwise towards rest."""
+    """Horizontal speed in the air: drawn towards walking pace by a key (during moves too),
+    otherwise towards rest."""
     if mode == STUNNED:
         return STUN_DECAY * speed
     steered = direction != 0 and (in_control(mode) or attacking(mode))
@@ -332,7 +343,8 @@ def lose_footing(status, env, me):
 
 
 def stay_on(motion, status, stage, env, me):
-    """A fighter on a surface: carried along by the platform, airborne once it has left the edge or the surface."""
+    """A fighter on a surface: carried along by the platform, airborne once it has left the edge or
+    the surface."""
     if motion[env, me, SPEED_Y] > 0.0:
         lose_footing(status, env, me)
         return
@@ -372,7 +384,9 @@ def move_body(motion, status, stage, env, me):
     keys, mode = status[env, me, KEYS], status[env, me, MODE]
     direction = (1 if keys & RIGHT else 0) - (1 if keys & LEFT else 0)
     if status[env, me, SURFACE] != AIR:
-        motion[env, me, SPEED_X] = ground_speed(mode, float32(status[env, me, FACING]), motion[env, me, SPEED_X])
+        motion[env, me, SPEED_X] = ground_speed(
+            mode, float32(status[env, me, FACING]), motion[env, me, SPEED_X]
+        )
         motion[env, me, X] += motion[env, me, SPEED_X] * FRAME
         motion[env, me, Y] += max(motion[env, me, SPEED_Y], 0.0) * FRAME
         stay_on(motion, status, stage, env, me)

@@ -1,7 +1,8 @@
-"""What a fighter observes: itself, its opponent (32 entries each), what both share; and which of its keys can do anything.
+"""What a fighter observes: itself, its opponent (32 entries each), what both share; and which of
+its keys can do anything.
 
-A fighter that started on the right sees the stage mirrored, so that one policy can play both sides. The stage is not
-symmetric, so the sign of the mirror is observed too.
+A fighter that started on the right sees the stage mirrored, so that one policy can play both sides.
+The stage is not symmetric, so the sign of the mirror is observed too.
 """
 
 from ludus.games.brawl import moves
@@ -57,14 +58,40 @@ from ludus.games.brawl.weapons import FAR, LYING_FRAMES, distance_to_weapon, pla
 from ludus.sim import float32, geometry, phase
 
 FIGHTER = (
-    "x", "y", "speed_x", "speed_y", "facing", "grounded", "jumps", *MODE_NAMES, "recovery", "dodge_wait", "stun", "damage",
-    "stocks", "move", "move_done", "unarmed", "spear", "hammer", "safe", "timer",
-)  # fmt: skip
+    "x",
+    "y",
+    "speed_x",
+    "speed_y",
+    "facing",
+    "grounded",
+    "jumps",
+    *MODE_NAMES,
+    "recovery",
+    "dodge_wait",
+    "stun",
+    "damage",
+    "stocks",
+    "move",
+    "move_done",
+    "unarmed",
+    "spear",
+    "hammer",
+    "safe",
+    "timer",
+)
 PER_FIGHTER = len(FIGHTER)
 AT_MODES = FIGHTER.index(MODE_NAMES[0])
 AT_REST = AT_MODES + MODES
 SELF_AT, OPPONENT_AT, SHARED_AT = 0, PER_FIGHTER, 2 * PER_FIGHTER
-SHARED = ("mirror", "time_left", "opponent_ahead", "opponent_above", "platform_x", "platform_y", "platform_speed")
+SHARED = (
+    "mirror",
+    "time_left",
+    "opponent_ahead",
+    "opponent_above",
+    "platform_x",
+    "platform_y",
+    "platform_speed",
+)
 PLACE = ("spear", "hammer", "x", "y", "time_left")
 PLACES_AT = SHARED_AT + len(SHARED)
 NAMES = [
@@ -101,7 +128,9 @@ def describe(observation, motion, status, env, agent, who, at, mirror, stocks):
     rest = at + AT_REST
     stun = float32(status[env, who, TIMER]) / LONG_STUN if mode == STUNNED else float32(0.0)
     observation[env, agent, rest] = float32(status[env, who, RECOVERIES])
-    observation[env, agent, rest + 1] = float32(status[env, who, DODGE_WAIT]) / float32(DODGE_GAP_AIR)
+    observation[env, agent, rest + 1] = float32(status[env, who, DODGE_WAIT]) / float32(
+        DODGE_GAP_AIR
+    )
     observation[env, agent, rest + 2] = stun
     observation[env, agent, rest + 3] = scaled(motion[env, who, DAMAGE], HURT_A_LOT)
     observation[env, agent, rest + 4] = float32(status[env, who, STOCKS]) / float32(stocks)
@@ -118,13 +147,16 @@ def describe(observation, motion, status, env, agent, who, at, mirror, stocks):
 
 
 def describe_stage(observation, motion, stage, env, agent, mirror, time_left):
-    """What both share, as seen by the agent: time, the way to the opponent, the platform, weapons."""
+    """What both share, as seen by the agent: time, the way to the opponent, the platform,
+    weapons."""
     other, at = 1 - agent, SHARED_AT
     now = platform_x(stage[env, SHUTTLE])
     rightwards = stage[env, SHUTTLE] < PLATFORM_PERIOD // 2
     observation[env, agent, at] = mirror
     observation[env, agent, at + 1] = time_left
-    observation[env, agent, at + 2] = mirror * scaled(motion[env, other, X] - motion[env, agent, X], NEAR)
+    observation[env, agent, at + 2] = mirror * scaled(
+        motion[env, other, X] - motion[env, agent, X], NEAR
+    )
     observation[env, agent, at + 3] = scaled(motion[env, other, Y] - motion[env, agent, Y], NEAR)
     observation[env, agent, at + 4] = mirror * now
     observation[env, agent, at + 5] = platform_top(now) / EDGE_Y
@@ -135,40 +167,85 @@ def describe_stage(observation, motion, stage, env, agent, mirror, time_left):
         lies = yes(kind != UNARMED)
         observation[env, agent, at] = yes(kind == SPEAR)
         observation[env, agent, at + 1] = yes(kind == HAMMER)
-        observation[env, agent, at + 2] = lies * mirror * scaled(place_x(place) - motion[env, agent, X], NEAR)
-        observation[env, agent, at + 3] = lies * scaled(place_y(place) - motion[env, agent, Y], NEAR)
-        observation[env, agent, at + 4] = lies * float32(stage[env, WEAPON_TIME + place]) / float32(LYING_FRAMES)
+        observation[env, agent, at + 2] = (
+            lies * mirror * scaled(place_x(place) - motion[env, agent, X], NEAR)
+        )
+        observation[env, agent, at + 3] = lies * scaled(
+            place_y(place) - motion[env, agent, Y], NEAR
+        )
+        observation[env, agent, at + 4] = (
+            lies * float32(stage[env, WEAPON_TIME + place]) / float32(LYING_FRAMES)
+        )
 
 
 @phase(lanes="agents", writes=("observation", "idle"))
-def observe(env, agent, step, max_steps, stocks, decision_frames, motion, status, stage, observation, idle):
+def observe(
+    env, agent, step, max_steps, stocks, decision_frames, motion, status, stage, observation, idle
+):
     """A fighter that stays out for the whole next step takes no decision in it."""
     mirror = float32(status[env, agent, SIDE])
     describe(observation, motion, status, env, agent, agent, SELF_AT, mirror, stocks[env])
     describe(observation, motion, status, env, agent, 1 - agent, OPPONENT_AT, mirror, stocks[env])
-    describe_stage(observation, motion, stage, env, agent, mirror, 1.0 - float32(step[env]) / float32(max_steps[env]))
-    idle[env, agent] = status[env, agent, MODE] == OUT and status[env, agent, TIMER] >= decision_frames[env]
+    describe_stage(
+        observation,
+        motion,
+        stage,
+        env,
+        agent,
+        mirror,
+        1.0 - float32(step[env]) / float32(max_steps[env]),
+    )
+    idle[env, agent] = (
+        status[env, agent, MODE] == OUT and status[env, agent, TIMER] >= decision_frames[env]
+    )
 
 
 @phase(
     lanes="agents",
     writes=(
-        "mask_up", "mask_left", "mask_down", "mask_right", "mask_jump", "mask_pick", "mask_dash", "mask_light", "mask_heavy",
+        "mask_up",
+        "mask_left",
+        "mask_down",
+        "mask_right",
+        "mask_jump",
+        "mask_pick",
+        "mask_dash",
+        "mask_light",
+        "mask_heavy",
         "mask_taunt",
     ),
-)  # fmt: skip
+)
 def mask_keys(
-    env, agent, decision_frames, motion, status, stage, mask_up, mask_left, mask_down, mask_right, mask_jump, mask_pick,
-    mask_dash, mask_light, mask_heavy, mask_taunt,
-):  # fmt: skip
-    """A key is masked if it could not change anything during the next decision, whatever other keys are held."""
+    env,
+    agent,
+    decision_frames,
+    motion,
+    status,
+    stage,
+    mask_up,
+    mask_left,
+    mask_down,
+    mask_right,
+    mask_jump,
+    mask_pick,
+    mask_dash,
+    mask_light,
+    mask_heavy,
+    mask_taunt,
+):
+    """A key is masked if it could not change anything during the next decision, whatever other keys
+    are held."""
     frames = decision_frames[env]
     acts = in_control(status[env, agent, MODE]) or status[env, agent, TIMER] <= frames
     acts_at_once = in_control(status[env, agent, MODE]) or status[env, agent, TIMER] <= 1
     steers = acts or attacking(status[env, agent, MODE])
     rising = motion[env, agent, SPEED_Y] > GRAVITY * FRAME * float32(frames)
     sinking = motion[env, agent, SPEED_Y] <= 0.0 and motion[env, agent, Y] - HALF_HEIGHT < LEFT_TOP
-    stays_in_air = status[env, agent, SURFACE] == AIR and in_control(status[env, agent, MODE]) and (rising or sinking)
+    stays_in_air = (
+        status[env, agent, SURFACE] == AIR
+        and in_control(status[env, agent, MODE])
+        and (rising or sinking)
+    )
     armed = status[env, agent, WEAPON] != UNARMED
     reaches = False
     for place in range(PLACES):

@@ -1,11 +1,17 @@
-"""A step of brawl: keys are read, a decision's frames are fought, what happened is paid for, the end is judged.
+"""A step of brawl: keys are read, a decision's frames are fought, what happened is paid for, the
+end is judged.
 
 The two fighters act on each other in every frame, so the frames of a step are one phase for both.
 """
 
 import math
 
-from ludus.games.brawl.combat import exchange_hits, knock_out_or_bring_back, note_positions, put_at_start
+from ludus.games.brawl.combat import (
+    exchange_hits,
+    knock_out_or_bring_back,
+    note_positions,
+    put_at_start,
+)
 from ludus.games.brawl.movement import PLATFORM_PERIOD, act, free, move_body, tick
 from ludus.games.brawl.state import (
     COMBO,
@@ -38,7 +44,8 @@ from ludus.games.brawl.state import (
 from ludus.games.brawl.weapons import age_weapons, empty_places, use_pick_key
 from ludus.sim import phase, random
 
-# The most that each dense reward counts in an episode. What they can add up to stays below a tenth of a win.
+# The most that each dense reward counts in an episode. What they can add up to stays below a tenth
+# of a win.
 DANGER_MOST, PRESSURE_MOST, COMBO_MOST, WEAPON_MOST, MISS_MOST = 150.0, 150.0, 3.0, 2.0, 50.0
 FARTHEST = 33.0  # two fighters are never farther apart than the stage's diagonal, rounded up
 
@@ -47,10 +54,23 @@ SIDES, SHUTTLE_START = 33, 34  # streams of randomness
 
 @phase(lanes="agents", writes=("status", "event"))
 def listen(
-    env, agent, status, event, action_up, action_left, action_down, action_right, action_jump, action_pick, action_dash,
-    action_light, action_heavy, action_taunt,
-):  # fmt: skip
-    """The keys of this decision as bits, on the stage as it is: the right-hand starter's left and right are swapped."""
+    env,
+    agent,
+    status,
+    event,
+    action_up,
+    action_left,
+    action_down,
+    action_right,
+    action_jump,
+    action_pick,
+    action_dash,
+    action_light,
+    action_heavy,
+    action_taunt,
+):
+    """The keys of this decision as bits, on the stage as it is: the right-hand starter's left and
+    right are swapped."""
     keys = 0
     mirrored = status[env, agent, SIDE] < 0
     if action_up[env, agent]:
@@ -100,20 +120,32 @@ def fight(env, key, decision_frames, knockback, weapon_wait, motion, status, sta
             return
 
 
-# -- what it was worth -------------------------------------------------------------------------------------------------
+# -- what it was worth -----------------------------------------------------------------------------
 
 
 @phase(
     lanes="agents",
     writes=(
-        "term_damage_dealt", "term_damage_taken", "term_knock_out", "term_knocked_out", "goal_damage_difference",
+        "term_damage_dealt",
+        "term_damage_taken",
+        "term_knock_out",
+        "term_knocked_out",
+        "goal_damage_difference",
         "goal_stock_difference",
     ),
-)  # fmt: skip
+)
 def score(
-    env, agent, status, event, term_damage_dealt, term_damage_taken, term_knock_out, term_knocked_out, goal_damage_difference,
+    env,
+    agent,
+    status,
+    event,
+    term_damage_dealt,
+    term_damage_taken,
+    term_knock_out,
+    term_knocked_out,
+    goal_damage_difference,
     goal_stock_difference,
-):  # fmt: skip
+):
     """What counts: damage and stocks, of both."""
     other = 1 - agent
     term_damage_dealt[env, agent] = event[env, other, HURT]
@@ -125,7 +157,8 @@ def score(
 
 
 def claim(paid, env, agent, kind, amount, most):
-    """The part of an amount that still counts, once everything counted so far is taken off the most that can."""
+    """The part of an amount that still counts, once everything counted so far is taken off the most
+    that can."""
     counts = min(amount, most - paid[env, agent, kind])
     paid[env, agent, kind] += counts
     return counts
@@ -133,18 +166,47 @@ def claim(paid, env, agent, kind, amount, most):
 
 @phase(
     lanes="agents",
-    writes=("paid", "apart", "term_danger", "term_closing", "term_pressure", "term_combo", "term_pick_up", "term_drop", "term_spam"),
-)  # fmt: skip
+    writes=(
+        "paid",
+        "apart",
+        "term_danger",
+        "term_closing",
+        "term_pressure",
+        "term_combo",
+        "term_pick_up",
+        "term_drop",
+        "term_spam",
+    ),
+)
 def shape(
-    env, agent, motion, event, paid, apart, term_danger, term_closing, term_pressure, term_combo, term_pick_up, term_drop,
+    env,
+    agent,
+    motion,
+    event,
+    paid,
+    apart,
+    term_danger,
+    term_closing,
+    term_pressure,
+    term_combo,
+    term_pick_up,
+    term_drop,
     term_spam,
-):  # fmt: skip
+):
     """What may help to learn. Each counts up to a limit; closing in and backing off cancel out."""
-    term_danger[env, agent] = claim(paid, env, agent, IN_DANGER, event[env, agent, IN_DANGER], DANGER_MOST)
-    term_pressure[env, agent] = claim(paid, env, agent, PRESSED, event[env, agent, PRESSED], PRESSURE_MOST)
+    term_danger[env, agent] = claim(
+        paid, env, agent, IN_DANGER, event[env, agent, IN_DANGER], DANGER_MOST
+    )
+    term_pressure[env, agent] = claim(
+        paid, env, agent, PRESSED, event[env, agent, PRESSED], PRESSURE_MOST
+    )
     term_combo[env, agent] = claim(paid, env, agent, COMBO, event[env, agent, COMBO], COMBO_MOST)
-    term_pick_up[env, agent] = claim(paid, env, agent, PICKED, event[env, agent, PICKED], WEAPON_MOST)
-    term_drop[env, agent] = claim(paid, env, agent, DROPPED, event[env, agent, DROPPED], WEAPON_MOST)
+    term_pick_up[env, agent] = claim(
+        paid, env, agent, PICKED, event[env, agent, PICKED], WEAPON_MOST
+    )
+    term_drop[env, agent] = claim(
+        paid, env, agent, DROPPED, event[env, agent, DROPPED], WEAPON_MOST
+    )
     term_spam[env, agent] = claim(paid, env, agent, MISSED, event[env, agent, MISSED], MISS_MOST)
     now = distance(motion, env)
     term_closing[env, agent] = apart[env, agent] - now
@@ -157,9 +219,24 @@ def distance(motion, env):
 
 
 @phase(writes=("terminated", "outcome", "term_win", "term_loss", "goal_win", "goal_draw"))
-def judge(env, step, max_steps, motion, status, terminated, outcome, term_win, term_loss, goal_win, goal_draw):
-    """Over when a fighter has no stock left or time is up (observed, so it is a real end): stocks decide, then damage."""
-    terminated[env] = status[env, 0, STOCKS] == 0 or status[env, 1, STOCKS] == 0 or step[env] >= max_steps[env]
+def judge(
+    env,
+    step,
+    max_steps,
+    motion,
+    status,
+    terminated,
+    outcome,
+    term_win,
+    term_loss,
+    goal_win,
+    goal_draw,
+):
+    """Over when a fighter has no stock left or time is up (observed, so it is a real end): stocks
+    decide, then damage."""
+    terminated[env] = (
+        status[env, 0, STOCKS] == 0 or status[env, 1, STOCKS] == 0 or step[env] >= max_steps[env]
+    )
     if not terminated[env]:
         return
     for me in range(2):
@@ -176,7 +253,7 @@ def judge(env, step, max_steps, motion, status, terminated, outcome, term_win, t
         goal_draw[env, me] = 1.0 if ahead == 0 else 0.0
 
 
-# -- a new match -------------------------------------------------------------------------------------------------------
+# -- a new match -----------------------------------------------------------------------------------
 
 
 @phase(writes=("motion", "status", "stage"))

@@ -1,4 +1,5 @@
-"""What scripted fighters have in common: judging distances, walking up to someone, getting back onto the stage.
+"""What scripted fighters have in common: judging distances, walking up to someone, getting back
+onto the stage.
 
 These functions return keys as bits, on the stage as it is; 0 presses nothing.
 """
@@ -92,12 +93,18 @@ def threatened(motion, status, env, me, distance):
 
 
 def come_home(motion, status, env, me):
-    """Keys that bring a fighter over the void back onto the stage; 0 if it is not over the void, or stands."""
-    x, feet = motion[env, me, X] + LOOK_AHEAD * motion[env, me, SPEED_X], motion[env, me, Y] - HALF_HEIGHT
+    """Keys that bring a fighter over the void back onto the stage; 0 if it is not over the void, or
+    stands."""
+    x, feet = (
+        motion[env, me, X] + LOOK_AHEAD * motion[env, me, SPEED_X],
+        motion[env, me, Y] - HALF_HEIGHT,
+    )
     if status[env, me, SURFACE] != AIR or (over_ground(x) and feet > ground_top(x) - 0.2):
         return 0
     home = MIDDLE if x > 0.0 else -MIDDLE
-    if abs(x) < INNER:  # over the pit: on to where it is going, or to the low ground if it is late for that
+    if (
+        abs(x) < INNER
+    ):  # over the pit: on to where it is going, or to the low ground if it is late for that
         home = MIDDLE if motion[env, me, SPEED_X] > 0.0 and feet > -2.5 else -MIDDLE
     keys = towards(home - x)
     if motion[env, me, SPEED_Y] < 1.0 and feet < ground_top(home) + 0.5:
@@ -123,7 +130,11 @@ def walk_to(motion, status, env, me, x):
 def chase(motion, status, env, me):
     """Walks up to the opponent, jumping when it is below."""
     keys = walk_to(motion, status, env, me, motion[env, 1 - me, X])
-    if above(motion, env, me) > 1.2 and abs(ahead(motion, env, me)) < 4.0 and motion[env, me, SPEED_Y] <= 0.0:
+    if (
+        above(motion, env, me) > 1.2
+        and abs(ahead(motion, env, me)) < 4.0
+        and motion[env, me, SPEED_Y] <= 0.0
+    ):
         keys |= JUMP
     return keys
 
@@ -141,7 +152,11 @@ def fetch(motion, status, stage, env, me, farthest):
         dx = place_x(place) - motion[env, me, X]
         if stage[env, WEAPON_KIND + place] != UNARMED and abs(dx) < nearest:
             nearest = abs(dx)
-            keys = PICK if abs(dx) < 0.7 * REACH_X else walk_to(motion, status, env, me, place_x(place))
+            keys = (
+                PICK
+                if abs(dx) < 0.7 * REACH_X
+                else walk_to(motion, status, env, me, place_x(place))
+            )
     return keys
 
 
@@ -152,7 +167,8 @@ def face(motion, status, env, me):
 
 
 def poke(motion, env, me):
-    """A light move at the opponent: sideways, or on the spot where its lunge would end over the void."""
+    """A light move at the opponent: sideways, or on the spot where its lunge would end over the
+    void."""
     dx = ahead(motion, env, me)
     lands = motion[env, me, X] + (LUNGE if dx > 0.0 else -LUNGE)
     return LIGHT | towards(dx) if over_ground(lands) else LIGHT | UP | towards(dx)

@@ -45,10 +45,14 @@ GAME = Game(
         apart=f32("agents"),
     ),
     params=dict(
-        max_steps=Param(900, 2, 10_000, "decisions until time is up: 900 of 3 frames are 90 seconds"),
+        max_steps=Param(
+            900, 2, 10_000, "decisions until time is up: 900 of 3 frames are 90 seconds"
+        ),
         decision_frames=Param(3, 1, 9, "frames, 30 a second, for which a decision's keys are held"),
         stocks=Param(3, 1, 9, "knock-outs that lose the match"),
-        knockback=Param(0.096, 0.01, 1.0, "speed that one unit of force gives to whom a hit throws"),
+        knockback=Param(
+            0.096, 0.01, 1.0, "speed that one unit of force gives to whom a hit throws"
+        ),
         weapon_wait=Param(150, 1, 10_000, "frames from one weapon to the next at the same place"),
     ),
     observation=NAMES,
@@ -61,8 +65,15 @@ GAME = Game(
         win=Term("goal", 100.0, most=1),
         loss=Term("goal", -100.0, most=1),
         danger=Term("shaping", 0.0, most=DANGER_MOST, help="a frame far off the stage"),
-        closing=Term("potential", 0.0, most=FARTHEST, least=-FARTHEST, help="a unit closer to the opponent"),
-        pressure=Term("shaping", 0.0, most=PRESSURE_MOST, help="a frame with the opponent cornered at the outer edge"),
+        closing=Term(
+            "potential", 0.0, most=FARTHEST, least=-FARTHEST, help="a unit closer to the opponent"
+        ),
+        pressure=Term(
+            "shaping",
+            0.0,
+            most=PRESSURE_MOST,
+            help="a frame with the opponent cornered at the outer edge",
+        ),
         combo=Term("shaping", 0.0, most=COMBO_MOST, help="a hit right after the last one"),
         pick_up=Term("shaping", 0.0, most=WEAPON_MOST, help="a weapon picked up"),
         drop=Term("cost", 0.0, most=WEAPON_MOST, help="a weapon dropped"),

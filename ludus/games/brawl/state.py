@@ -1,7 +1,8 @@
 """The words of brawl: what the entries of its state arrays mean, and the values they take.
 
-`motion[env, fighter, …]` holds a fighter's numbers, `status[env, fighter, …]` its counters and modes, `stage[env, …]` what
-moves or lies on the stage, `event[env, fighter, …]` what happened to a fighter during the current step.
+`motion[env, fighter, …]` holds a fighter's numbers, `status[env, fighter, …]` its counters and
+modes, `stage[env, …]` what moves or lies on the stage, `event[env, fighter, …]` what happened to a
+fighter during the current step.
 """
 
 FRAME = 1.0 / 30.0  # seconds
@@ -27,7 +28,8 @@ MOTION = 5
     STRUCK,  # one bit for every hit of the move that has landed
     STOCKS,
     COMBO_WAIT,  # frames in which another hit taken counts as a combo
-    SIDE,  # 1 started on the left, -1 on the right: this fighter's observations and keys are mirrored
+    # 1 started on the left, -1 on the right: this fighter's observations and keys are mirrored
+    SIDE,
     KEYS,  # held during this decision, as bits
 ) = range(17)
 STATUS = 17
@@ -49,9 +51,20 @@ STATUS = 17
 ) = range(13)
 MODES = 13
 MODE_NAMES = (
-    "standing", "walking", "dashing", "backdashing", "sprinting", "airborne", "fast_falling", "dodging", "taunting",
-    "winding_up", "striking", "stunned", "out",
-)  # fmt: skip
+    "standing",
+    "walking",
+    "dashing",
+    "backdashing",
+    "sprinting",
+    "airborne",
+    "fast_falling",
+    "dodging",
+    "taunting",
+    "winding_up",
+    "striking",
+    "stunned",
+    "out",
+)
 
 AIR, GROUND, PLATFORM = range(3)  # values of SURFACE
 UNARMED, SPEAR, HAMMER = range(3)  # values of WEAPON
@@ -61,7 +74,8 @@ NO_MOVE = -1
 KEY_NAMES = ("up", "left", "down", "right", "jump", "pick", "dash", "light", "heavy", "taunt")
 UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH, LIGHT, HEAVY, TAUNT = (1 << i for i in range(10))
 
-# stage: how far the platform is on its way, then for each of the two places a weapon and its frames left
+# stage: how far the platform is on its way, then for each of the two places a weapon and its frames
+# left
 SHUTTLE, WEAPON_KIND, WEAPON_TIME = 0, 1, 3
 PLACES = 2
 STAGE = WEAPON_TIME + PLACES

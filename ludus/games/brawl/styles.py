@@ -1,4 +1,5 @@
-"""How each scripted fighter decides. Every style returns the keys to hold, as bits, on the stage as it is."""
+"""How each scripted fighter decides. Every style returns the keys to hold, as bits, on the stage as
+it is."""
 
 from ludus.games.brawl import moves
 from ludus.games.brawl.movement import OUTER, attacking, in_control, platform_x
@@ -50,7 +51,17 @@ POUNCE_REACH = 2.0
 HEAVY_NEEDS = 11  # frames that a heavy blow takes to land
 READY = 120.0  # damage from which a heavy blow is likely to knock out
 # clockwork: the same drill over and over, (keys, frames); it ends where it began
-DRILL = ((RIGHT, 9), (LIGHT | UP, 18), (LEFT, 9), (JUMP, 3), (LIGHT | UP, 24), (LEFT, 9), (HEAVY, 30), (RIGHT, 9), (DASH, 9))
+DRILL = (
+    (RIGHT, 9),
+    (LIGHT | UP, 18),
+    (LEFT, 9),
+    (JUMP, 3),
+    (LIGHT | UP, 24),
+    (LEFT, 9),
+    (HEAVY, 30),
+    (RIGHT, 9),
+    (DASH, 9),
+)
 DRILL_FRAMES = sum(frames for _, frames in DRILL)
 
 
@@ -64,11 +75,15 @@ def helpless(status, env, who):
     if status[env, who, MODE] == STUNNED:
         return True
     move = status[env, who, MOVE]
-    return status[env, who, MODE] == STRIKING and status[env, who, MOVE_FRAME] > moves.LAST[move, moves.HITS[move] - 1]
+    return (
+        status[env, who, MODE] == STRIKING
+        and status[env, who, MOVE_FRAME] > moves.LAST[move, moves.HITS[move] - 1]
+    )
 
 
 def punish(motion, status, env, me):
-    """The hardest blow that still comes in time at an opponent who is helpless within reach; 0 if it is not."""
+    """The hardest blow that still comes in time at an opponent who is helpless within reach; 0 if
+    it is not."""
     other = 1 - me
     if not in_reach(motion, status, env, me) or not helpless(status, env, other):
         return 0
@@ -85,7 +100,11 @@ def based_keys(motion, status, env, me):
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
-    return poke(motion, env, me) if in_reach(motion, status, env, me) else chase(motion, status, env, me)
+    return (
+        poke(motion, env, me)
+        if in_reach(motion, status, env, me)
+        else chase(motion, status, env, me)
+    )
 
 
 def aggressive_keys(motion, status, stage, env, me):
@@ -105,11 +124,16 @@ def aggressive_keys(motion, status, stage, env, me):
     if keys != 0:
         return keys
     keys = chase(motion, status, env, me)
-    return keys | DASH if abs(dx) > 2.5 and not running(status, env, me) and status[env, me, SURFACE] != AIR else keys
+    return (
+        keys | DASH
+        if abs(dx) > 2.5 and not running(status, env, me) and status[env, me, SURFACE] != AIR
+        else keys
+    )
 
 
 def defensive_keys(motion, status, env, me):
-    """Holds its own ground, dodges what is thrown at it, strikes what comes near; goes for who just stands there."""
+    """Holds its own ground, dodges what is thrown at it, strikes what comes near; goes for who just
+    stands there."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
@@ -129,7 +153,8 @@ def defensive_keys(motion, status, env, me):
 
 
 def kiter_keys(motion, status, stage, env, me):
-    """Keeps out of reach, leaps over who corners it, strikes who cannot answer or just stands there."""
+    """Keeps out of reach, leaps over who corners it, strikes who cannot answer or just stands
+    there."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
@@ -140,7 +165,11 @@ def kiter_keys(motion, status, stage, env, me):
     if threatened(motion, status, env, me, 2.0) and status[env, me, DODGE_WAIT] == 0:
         return DASH
     if idle_target(status, env, me):
-        return poke(motion, env, me) if in_reach(motion, status, env, me) else chase(motion, status, env, me)
+        return (
+            poke(motion, env, me)
+            if in_reach(motion, status, env, me)
+            else chase(motion, status, env, me)
+        )
     if abs(dx) > 4.5:
         keys = fetch(motion, status, stage, env, me, 2.5)
         return keys if keys != 0 else face(motion, status, env, me)
@@ -173,11 +202,14 @@ def parry_keys(motion, status, env, me):
 
 
 def pounce_keys(motion, status, env, me):
-    """Strikes whoever walks up and slips away from quick jabs; has no answer to who lunges at it."""
+    """Strikes whoever walks up and slips away from quick jabs; has no answer to who lunges at
+    it."""
     if come_home(motion, status, env, me) == 0:
         other = 1 - me
         slow = slow_move(status, env, other)
-        open_to_it = in_control(status[env, other, MODE]) or (helpless(status, env, other) and not slow)
+        open_to_it = in_control(status[env, other, MODE]) or (
+            helpless(status, env, other) and not slow
+        )
         near = abs(ahead(motion, env, me)) < POUNCE_REACH and abs(above(motion, env, me)) < 1.0
         if near and open_to_it and vulnerable(status, env, other):
             return poke(motion, env, me)
@@ -197,7 +229,7 @@ def clockwork_keys(frame):
     return 0
 
 
-# -- styles kept out of training ---------------------------------------------------------------------------------------
+# -- styles kept out of training -------------------------------------------------------------------
 
 
 def jumper_keys(motion, status, env, me):
@@ -216,7 +248,8 @@ def jumper_keys(motion, status, env, me):
 
 
 def edge_guard_keys(motion, status, env, me):
-    """Waits at the edge nearest to the opponent and meets it with heavy blows where it has to land."""
+    """Waits at the edge nearest to the opponent and meets it with heavy blows where it has to
+    land."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
@@ -234,7 +267,8 @@ def edge_guard_keys(motion, status, env, me):
 
 
 def zoner_keys(motion, status, stage, env, me):
-    """Fetches a weapon from anywhere, then pokes at the end of its reach and steps back in between."""
+    """Fetches a weapon from anywhere, then pokes at the end of its reach and steps back in
+    between."""
     keys = come_home(motion, status, env, me)
     if keys != 0:
         return keys
@@ -246,7 +280,12 @@ def zoner_keys(motion, status, stage, env, me):
     if keys != 0:
         return keys
     idle = idle_target(status, env, me)
-    if abs(dx) < 3.0 and in_control(status[env, 1 - me, MODE]) and abs(x) < OUTER - 1.0 and not idle:
+    if (
+        abs(dx) < 3.0
+        and in_control(status[env, 1 - me, MODE])
+        and abs(x) < OUTER - 1.0
+        and not idle
+    ):
         return walk_to(motion, status, env, me, x - dx)
     return chase(motion, status, env, me)
 

@@ -9,7 +9,8 @@ STEP_SECONDS = 3 * FRAME
 
 
 def hits(batch):
-    """[moves, hits, (first frame, last frame, middle ahead, middle up, half width, half height)] of the table of moves."""
+    """[moves, hits, (first frame, last frame, middle ahead, middle up, half width, half height)] of
+    the table of moves."""
     parts = (moves.FIRST, moves.LAST, moves.BOX_X, moves.BOX_Y, moves.BOX_HALF_X, moves.BOX_HALF_Y)
     return np.stack([part.astype(np.float32) for part in parts], -1)
 
@@ -34,7 +35,14 @@ def act(keys, batch, agent):
     left, right = bool(keys & {"KeyA", "ArrowLeft"}), bool(keys & {"KeyD", "ArrowRight"})
     if batch["status"][0, agent, SIDE] < 0:  # this fighter's keys are mirrored; a person's are not
         left, right = right, left
-    pressed = {"jump": "Space", "light": "KeyJ", "heavy": "KeyK", "dash": "KeyL", "pick": "KeyE", "taunt": "KeyT"}
+    pressed = {
+        "jump": "Space",
+        "light": "KeyJ",
+        "heavy": "KeyK",
+        "dash": "KeyL",
+        "pick": "KeyE",
+        "taunt": "KeyT",
+    }
     return {
         "up": int(bool(keys & {"KeyW", "ArrowUp"})),
         "down": int(bool(keys & {"KeyS", "ArrowDown"})),

@@ -1,4 +1,5 @@
-"""Spears and hammers: they appear at two places, lie there for a while, and are picked up and dropped with one key."""
+"""Spears and hammers: they appear at two places, lie there for a while, and are picked up and
+dropped with one key."""
 
 from ludus.games.brawl.movement import HALF_HEIGHT, LEFT_TOP, RIGHT_TOP, in_control
 from ludus.games.brawl.state import (
@@ -39,18 +40,26 @@ def distance_to_weapon(motion, stage, env, me, place):
     """How far along x a weapon within reach is, or FAR."""
     if stage[env, WEAPON_KIND + place] == UNARMED:
         return float32(FAR)
-    away_x, away_y = abs(motion[env, me, X] - place_x(place)), abs(motion[env, me, Y] - place_y(place))
+    away_x, away_y = (
+        abs(motion[env, me, X] - place_x(place)),
+        abs(motion[env, me, Y] - place_y(place)),
+    )
     return away_x if away_x < REACH_X and away_y < REACH_Y else float32(FAR)
 
 
 def reaches_for(motion, status, stage, env, me, place):
     """How far a fighter that wants this weapon is from it, or FAR."""
-    wants = status[env, me, KEYS] & PICK != 0 and in_control(status[env, me, MODE]) and status[env, me, WEAPON] == UNARMED
+    wants = (
+        status[env, me, KEYS] & PICK != 0
+        and in_control(status[env, me, MODE])
+        and status[env, me, WEAPON] == UNARMED
+    )
     return distance_to_weapon(motion, stage, env, me, place) if wants else float32(FAR)
 
 
 def use_pick_key(motion, status, stage, event, env, weapon_wait):
-    """In a decision's first frame: the armed drop their weapon, the unarmed take one within reach; the nearer comes first."""
+    """In a decision's first frame: the armed drop their weapon, the unarmed take one within reach;
+    the nearer comes first."""
     dropping_0 = wants_to_drop(status, env, 0)
     dropping_1 = wants_to_drop(status, env, 1)
     for place in range(PLACES):
@@ -69,7 +78,11 @@ def use_pick_key(motion, status, stage, event, env, weapon_wait):
 
 
 def wants_to_drop(status, env, me):
-    return status[env, me, KEYS] & PICK != 0 and in_control(status[env, me, MODE]) and status[env, me, WEAPON] != UNARMED
+    return (
+        status[env, me, KEYS] & PICK != 0
+        and in_control(status[env, me, MODE])
+        and status[env, me, WEAPON] != UNARMED
+    )
 
 
 def age_weapons(stage, env, key, frame, weapon_wait):

@@ -1,4 +1,5 @@
-"""Scripted players. They know of opponents only what their own body sees and has seen; the ground around them they know.
+"""Scripted players. They know of opponents only what their own body sees and has seen; the ground
+around them they know.
 
 Frozen: trained agents are measured against them.
 """
@@ -35,7 +36,11 @@ def open_direction(solid, position, bot_heading, env, agent, world, want_x, want
         if k > 0:
             angle = float32(k) * (2.0 * math.pi / float32(DIRECTIONS))
             dx, dz = math.cos(angle), math.sin(angle)
-        score = dx * want_x + dz * want_z + 0.45 * (dx * bot_heading[env, agent, 0] + dz * bot_heading[env, agent, 1])
+        score = (
+            dx * want_x
+            + dz * want_z
+            + 0.45 * (dx * bot_heading[env, agent, 0] + dz * bot_heading[env, agent, 1])
+        )
         if score <= best:  # what is in the way only takes from it
             continue
         first = way(solid, env, world, x + 0.4 * dx, y, z + 0.4 * dz)
@@ -57,10 +62,31 @@ def towards(angle, aim):
 
 
 def act(
-    env, agent, world, solid, position, velocity, yaw, pitch, blocked, bot_heading, bot_stuck, key, action_forward,
-    action_strafe, action_turn, action_look, action_jump, go_x, go_z, view, view_up, pace,
-):  # fmt: skip
-    """Walks towards (go_x, go_z), round what is in the way, while looking at the angles `view` and `view_up`."""
+    env,
+    agent,
+    world,
+    solid,
+    position,
+    velocity,
+    yaw,
+    pitch,
+    blocked,
+    bot_heading,
+    bot_stuck,
+    key,
+    action_forward,
+    action_strafe,
+    action_turn,
+    action_look,
+    action_jump,
+    go_x,
+    go_z,
+    view,
+    view_up,
+    pace,
+):
+    """Walks towards (go_x, go_z), round what is in the way, while looking at the angles `view` and
+    `view_up`."""
     length = math.sqrt(go_x * go_x + go_z * go_z)
     jump = False
     if length > 1e-3 and pace > 0.0:
@@ -74,10 +100,15 @@ def act(
             if bot_stuck[env, agent] > 5:
                 angle = random.between(key[env], DETOUR, agent, -math.pi, math.pi)
                 bot_stuck[env, agent] = -6
-                bot_heading[env, agent, 0], bot_heading[env, agent, 1] = math.cos(angle), math.sin(angle)
+                bot_heading[env, agent, 0], bot_heading[env, agent, 1] = (
+                    math.cos(angle),
+                    math.sin(angle),
+                )
         else:
             bot_stuck[env, agent] = 0
-        go_x, go_z, jump = open_direction(solid, position, bot_heading, env, agent, world, want_x, want_z)
+        go_x, go_z, jump = open_direction(
+            solid, position, bot_heading, env, agent, world, want_x, want_z
+        )
         bot_heading[env, agent, 0], bot_heading[env, agent, 1] = go_x, go_z
         jump = jump or blocked[env, agent, 0] or blocked[env, agent, 1]
     else:
@@ -86,8 +117,12 @@ def act(
     facing = yaw[env, agent] + TURN * turned
     action_turn[env, agent] = turned
     action_look[env, agent] = geometry.clamp((view_up - pitch[env, agent]) / LOOK, -1.0, 1.0)
-    action_forward[env, agent] = geometry.clamp(pace * (go_x * math.cos(facing) + go_z * math.sin(facing)), -1.0, 1.0)
-    action_strafe[env, agent] = geometry.clamp(pace * (go_z * math.cos(facing) - go_x * math.sin(facing)), -1.0, 1.0)
+    action_forward[env, agent] = geometry.clamp(
+        pace * (go_x * math.cos(facing) + go_z * math.sin(facing)), -1.0, 1.0
+    )
+    action_strafe[env, agent] = geometry.clamp(
+        pace * (go_z * math.cos(facing) - go_x * math.sin(facing)), -1.0, 1.0
+    )
     action_jump[env, agent] = 1 if jump else 0
 
 
@@ -100,18 +135,50 @@ def look_up_at(position, seen_at, env, agent):
 
 
 WRITES = (
-    "action_forward", "action_strafe", "action_turn", "action_look", "action_jump", "action_place", "action_remove",
-    "bot_goal", "bot_heading", "bot_timer", "bot_stuck",
-)  # fmt: skip
+    "action_forward",
+    "action_strafe",
+    "action_turn",
+    "action_look",
+    "action_jump",
+    "action_place",
+    "action_remove",
+    "bot_goal",
+    "bot_heading",
+    "bot_timer",
+    "bot_stuck",
+)
 
 
 @phase(lanes="agents", writes=WRITES)
 def seeker(
-    env, agent, world, key, step, solid, position, velocity, yaw, pitch, blocked, nearest, seen_at, seen_ago, bot_goal,
-    bot_heading, bot_timer, bot_stuck, action_forward, action_strafe, action_turn, action_look, action_jump, action_place,
+    env,
+    agent,
+    world,
+    key,
+    step,
+    solid,
+    position,
+    velocity,
+    yaw,
+    pitch,
+    blocked,
+    nearest,
+    seen_at,
+    seen_ago,
+    bot_goal,
+    bot_heading,
+    bot_timer,
+    bot_stuck,
+    action_forward,
+    action_strafe,
+    action_turn,
+    action_look,
+    action_jump,
+    action_place,
     action_remove,
-):  # fmt: skip
-    """Runs at the hider it sees, else to where it saw one last; then walks from place to place, looking left and right."""
+):
+    """Runs at the hider it sees, else to where it saw one last; then walks from place to place,
+    looking left and right."""
     action_place[env, agent] = 0
     action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
@@ -120,41 +187,79 @@ def seeker(
         bot_timer[env, agent] -= 1
     to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
     if nearest[env, agent] >= 0:
-        bot_goal[env, agent, 0], bot_goal[env, agent, 1] = seen_at[env, agent, 0], seen_at[env, agent, 2]
+        bot_goal[env, agent, 0], bot_goal[env, agent, 1] = (
+            seen_at[env, agent, 0],
+            seen_at[env, agent, 2],
+        )
         bot_timer[env, agent] = 60
         to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
         view_up = look_up_at(position, seen_at, env, agent)
         if to_x * to_x + to_z * to_z < 0.64:
             pace = 0.0
     elif bot_timer[env, agent] == 0 or to_x * to_x + to_z * to_z < 1.5:
-        bot_goal[env, agent, 0] = random.between(key[env], WAYPOINT, agent, 2.0, float32(world) - 2.0)
-        bot_goal[env, agent, 1] = random.between(key[env], WAYPOINT_Z, agent, 2.0, float32(world) - 2.0)
+        bot_goal[env, agent, 0] = random.between(
+            key[env], WAYPOINT, agent, 2.0, float32(world) - 2.0
+        )
+        bot_goal[env, agent, 1] = random.between(
+            key[env], WAYPOINT_Z, agent, 2.0, float32(world) - 2.0
+        )
         bot_timer[env, agent] = 50
         if seen_ago[env, agent] < REMEMBER_HIDER:  # lost just now: look for it near by
-            bot_goal[env, agent, 0] = geometry.clamp(0.7 * x + 0.3 * bot_goal[env, agent, 0], 1.0, float32(world) - 1.0)
-            bot_goal[env, agent, 1] = geometry.clamp(0.7 * z + 0.3 * bot_goal[env, agent, 1], 1.0, float32(world) - 1.0)
+            bot_goal[env, agent, 0] = geometry.clamp(
+                0.7 * x + 0.3 * bot_goal[env, agent, 0], 1.0, float32(world) - 1.0
+            )
+            bot_goal[env, agent, 1] = geometry.clamp(
+                0.7 * z + 0.3 * bot_goal[env, agent, 1], 1.0, float32(world) - 1.0
+            )
         to_x, to_z = bot_goal[env, agent, 0] - x, bot_goal[env, agent, 1] - z
     if nearest[env, agent] < 0:
         swing = math.radians(100.0) * math.sin(0.5 * float32(step[env]))
     act(
-        env, agent, world, solid, position, velocity, yaw, pitch, blocked, bot_heading, bot_stuck, key, action_forward,
-        action_strafe, action_turn, action_look, action_jump, to_x, to_z, math.atan2(to_z, to_x) + swing, view_up, pace,
-    )  # fmt: skip
+        env,
+        agent,
+        world,
+        solid,
+        position,
+        velocity,
+        yaw,
+        pitch,
+        blocked,
+        bot_heading,
+        bot_stuck,
+        key,
+        action_forward,
+        action_strafe,
+        action_turn,
+        action_look,
+        action_jump,
+        to_x,
+        to_z,
+        math.atan2(to_z, to_x) + swing,
+        view_up,
+        pace,
+    )
 
 
 def out_of_sight(sight, ground, seen_at, env, agent, world, top, x, z):
     """Is a place hidden from where the seeker was seen?"""
-    from_x, from_y, from_z = seen_at[env, agent, 0], seen_at[env, agent, 1] + EYE, seen_at[env, agent, 2]
+    from_x, from_y, from_z = (
+        seen_at[env, agent, 0],
+        seen_at[env, agent, 1] + EYE,
+        seen_at[env, agent, 2],
+    )
     y = float32(ground[env, int(x), int(z)])
     hidden = True
     for part in range(2):
         to_y = y + (EYE if part == 0 else CHEST)
-        hidden = hidden and not clear_line(sight, env, world, top, from_x, from_y, from_z, x, to_y, z)
+        hidden = hidden and not clear_line(
+            sight, env, world, top, from_x, from_y, from_z, x, to_y, z
+        )
     return hidden
 
 
 def openness(seen_at, env, agent, world, x, z):
-    """How good a place is but for its cover: far from where the seeker was seen, not in a corner."""
+    """How good a place is but for its cover: far from where the seeker was seen, not in a
+    corner."""
     dx, dz = x - seen_at[env, agent, 0], z - seen_at[env, agent, 2]
     edge = min(min(x, z), float32(world) - max(x, z))
     return 0.12 * math.sqrt(dx * dx + dz * dz) - 0.15 * max(4.0 - edge, 0.0)
@@ -179,8 +284,11 @@ def choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, w
             towards_it = -(dx * away_x + dz * away_z) / away
             if away < 8.0 and towards_it > 0.3:
                 value -= 1.5 * towards_it
-            # lines of sight cost most: they are looked along only where cover would make the place the best
-            if value + COVER > best and out_of_sight(sight, ground, seen_at, env, agent, world, top, to_x, to_z):
+            # lines of sight cost most: they are looked along only where cover would make the place
+            # the best
+            if value + COVER > best and out_of_sight(
+                sight, ground, seen_at, env, agent, world, top, to_x, to_z
+            ):
                 value += COVER
             if value > best:
                 best = value
@@ -189,11 +297,36 @@ def choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, w
 
 @phase(lanes="agents", writes=WRITES)
 def hider(
-    env, agent, world, key, sight, solid, top, ground, position, velocity, yaw, pitch, blocked, nearest, seen_at, seen_ago, bot_goal,
-    bot_heading, bot_timer, bot_stuck, action_forward, action_strafe, action_turn, action_look, action_jump, action_place,
+    env,
+    agent,
+    world,
+    key,
+    sight,
+    solid,
+    top,
+    ground,
+    position,
+    velocity,
+    yaw,
+    pitch,
+    blocked,
+    nearest,
+    seen_at,
+    seen_ago,
+    bot_goal,
+    bot_heading,
+    bot_timer,
+    bot_stuck,
+    action_forward,
+    action_strafe,
+    action_turn,
+    action_look,
+    action_jump,
+    action_place,
     action_remove,
-):  # fmt: skip
-    """Gets out of the line of sight of the seeker it saw, then away from it, looking back; at rest it looks around."""
+):
+    """Gets out of the line of sight of the seeker it saw, then away from it, looking back; at rest
+    it looks around."""
     action_place[env, agent] = 0
     action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
@@ -202,7 +335,9 @@ def hider(
         bot_timer[env, agent] -= 1
     if seen_ago[env, agent] < REMEMBER_SEEKER:
         if bot_timer[env, agent] == 0:
-            choose_hide(sight, solid, ground, position, seen_at, bot_goal, env, agent, world, top[env])
+            choose_hide(
+                sight, solid, ground, position, seen_at, bot_goal, env, agent, world, top[env]
+            )
             bot_timer[env, agent] = 4
         pace = 1.0
         if nearest[env, agent] >= 0 or bot_timer[env, agent] % 2 == 0:
@@ -212,15 +347,38 @@ def hider(
     if to_x * to_x + to_z * to_z < 0.2:
         pace = 0.0
     act(
-        env, agent, world, solid, position, velocity, yaw, pitch, blocked, bot_heading, bot_stuck, key, action_forward,
-        action_strafe, action_turn, action_look, action_jump, to_x, to_z, view, view_up, pace,
-    )  # fmt: skip
+        env,
+        agent,
+        world,
+        solid,
+        position,
+        velocity,
+        yaw,
+        pitch,
+        blocked,
+        bot_heading,
+        bot_stuck,
+        key,
+        action_forward,
+        action_strafe,
+        action_turn,
+        action_look,
+        action_jump,
+        to_x,
+        to_z,
+        view,
+        view_up,
+        pace,
+    )
 
 
 @phase(lanes="agents", writes=("bot_goal", "bot_heading", "bot_timer", "bot_stuck"))
 def forget(env, agent, position, bot_goal, bot_heading, bot_timer, bot_stuck):
     """A new episode: the bots know nothing yet."""
-    bot_goal[env, agent, 0], bot_goal[env, agent, 1] = position[env, agent, 0], position[env, agent, 2]
+    bot_goal[env, agent, 0], bot_goal[env, agent, 1] = (
+        position[env, agent, 0],
+        position[env, agent, 2],
+    )
     bot_heading[env, agent, 0], bot_heading[env, agent, 1] = 0.0, 0.0
     bot_timer[env, agent] = 0
     bot_stuck[env, agent] = 0

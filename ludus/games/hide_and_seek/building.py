@@ -1,4 +1,5 @@
-"""Placing and removing blocks: each agent says what it wants, then the env carries it out in the order of the agents."""
+"""Placing and removing blocks: each agent says what it wants, then the env carries it out in the
+order of the agents."""
 
 from ludus.games.hide_and_seek.physics import EYE, HALF, HEIGHT
 from ludus.sim import float32, geometry, phase
@@ -13,8 +14,18 @@ def aim(solid, position, facing, env, agent, world, top):
     x, y, z = position[env, agent, 0], position[env, agent, 1] + EYE, position[env, agent, 2]
     level = facing[env, agent, 2]
     return geometry.cast_columns(
-        solid, env, world, top, x, y, z, facing[env, agent, 0] * level, facing[env, agent, 3], facing[env, agent, 1] * level, REACH
-    )  # fmt: skip
+        solid,
+        env,
+        world,
+        top,
+        x,
+        y,
+        z,
+        facing[env, agent, 0] * level,
+        facing[env, agent, 3],
+        facing[env, agent, 1] * level,
+        REACH,
+    )
 
 
 def cell_before(position, facing, env, agent, t):
@@ -47,9 +58,22 @@ def placeable(solid, position, alive, env, agents, world, x, y, z):
 
 @phase(lanes="agents", writes=("wish", "wish_at"))
 def intend(
-    env, agent, world, alive, idle, action_place, action_remove, places_left, removes_left, position, facing, solid, top,
-    wish, wish_at,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    alive,
+    idle,
+    action_place,
+    action_remove,
+    places_left,
+    removes_left,
+    position,
+    facing,
+    solid,
+    top,
+    wish,
+    wish_at,
+):
     """What an agent wants to do, and where. Placing comes first if both keys are down."""
     wish[env, agent] = NEITHER
     if not alive[env, agent] or idle[env, agent]:
@@ -71,8 +95,21 @@ def intend(
 
 @phase(writes=("solid", "sight", "placed", "places_left", "removes_left", "edited", "top"))
 def build(
-    env, agents, world, alive, position, wish, wish_at, solid, sight, placed, places_left, removes_left, edited, top
-):  # fmt: skip
+    env,
+    agents,
+    world,
+    alive,
+    position,
+    wish,
+    wish_at,
+    solid,
+    sight,
+    placed,
+    places_left,
+    removes_left,
+    edited,
+    top,
+):
     for agent in range(agents):
         if wish[env, agent] == NEITHER:
             continue

@@ -1,11 +1,28 @@
 """The 161 numbers an agent observes: their names, and the index each group starts at."""
 
-SELF = ["x", "y", "z", "yaw", "pitch", "velocity_ahead", "velocity_up", "velocity_right", "grounded"]
+SELF = [
+    "x",
+    "y",
+    "z",
+    "yaw",
+    "pitch",
+    "velocity_ahead",
+    "velocity_up",
+    "velocity_right",
+    "grounded",
+]
 EDGES = ["edge_ahead", "edge_right", "edge_behind", "edge_left"]
 RAYS = 64
 CLOCK = ["time_left", "hiders_found", "seeking", "urgency"]
 LAST_SEEN = ["last_seen_ahead", "last_seen_right", "last_seen_ago", "last_seen_visible"]
-NEAREST = ["nearest_visible", "nearest_ahead", "nearest_right", "nearest_distance", "visible_count", "within_reach"]
+NEAREST = [
+    "nearest_visible",
+    "nearest_ahead",
+    "nearest_right",
+    "nearest_distance",
+    "visible_count",
+    "within_reach",
+]
 BLOCKS = ["can_place", "can_remove", "blocks_ahead"]
 MOTION = ["blocked_x", "blocked_z", "moving"]
 

@@ -26,11 +26,14 @@ def collides(solid, env, world, x, y, z):
     bits = ((2 << (high - low)) - 1) << low
     x0, x1 = int(x - HALF), min(int(x + HALF), world - 1)
     z0, z1 = int(z - HALF), min(int(z + HALF), world - 1)
-    return ((solid[env, x0, z0] | solid[env, x0, z1] | solid[env, x1, z0] | solid[env, x1, z1]) & bits) != 0
+    return (
+        (solid[env, x0, z0] | solid[env, x0, z1] | solid[env, x1, z0] | solid[env, x1, z1]) & bits
+    ) != 0
 
 
 def stopped(old, new):
-    """Where a body that would move from old to new along one axis is stopped by the block it meets."""
+    """Where a body that would move from old to new along one axis is stopped by the block it
+    meets."""
     if new > old:
         return max(old, float32(int(new + HALF)) - HALF - GAP)
     return min(old, float32(int(new - HALF) + 1) + HALF + GAP)
@@ -78,7 +81,9 @@ def slide(solid, env, agent, world, position, fall, grounded, blocked, jump_wait
 def turn(env, agent, alive, idle, action_turn, action_look, yaw, pitch, facing):
     if not alive[env, agent] or idle[env, agent]:
         return
-    yaw[env, agent] = geometry.wrap_angle(yaw[env, agent] + TURN * geometry.clamp(action_turn[env, agent], -1.0, 1.0))
+    yaw[env, agent] = geometry.wrap_angle(
+        yaw[env, agent] + TURN * geometry.clamp(action_turn[env, agent], -1.0, 1.0)
+    )
     look = LOOK * geometry.clamp(action_look[env, agent], -1.0, 1.0)
     pitch[env, agent] = geometry.clamp(pitch[env, agent] + look, -STEEPEST, STEEPEST)
     face(facing, env, agent, yaw[env, agent], pitch[env, agent])
@@ -93,15 +98,34 @@ def face(facing, env, agent, yaw, pitch):
 
 @phase(lanes="agents", writes=("position", "velocity", "fall", "grounded", "blocked", "jump_wait"))
 def move(
-    env, agent, world, seekers, alive, idle, action_forward, action_strafe, action_jump, facing, solid, seeker_speed,
-    hider_speed, position, velocity, fall, grounded, blocked, jump_wait,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    seekers,
+    alive,
+    idle,
+    action_forward,
+    action_strafe,
+    action_jump,
+    facing,
+    solid,
+    seeker_speed,
+    hider_speed,
+    position,
+    velocity,
+    fall,
+    grounded,
+    blocked,
+    jump_wait,
+):
     """Five sub-steps of walking and falling. `velocity` is what the whole step came to."""
     if not alive[env, agent]:
         return
     forward = geometry.clamp(action_forward[env, agent], -1.0, 1.0)
     strafe = geometry.clamp(action_strafe[env, agent], -1.0, 1.0)
-    pace = (seeker_speed[env] if agent < seekers else hider_speed[env]) / max(1.0, math.sqrt(forward * forward + strafe * strafe))
+    pace = (seeker_speed[env] if agent < seekers else hider_speed[env]) / max(
+        1.0, math.sqrt(forward * forward + strafe * strafe)
+    )
     if idle[env, agent]:
         pace = float32(0.0)
     elif action_jump[env, agent] and grounded[env, agent] and jump_wait[env, agent] == 0:
@@ -114,13 +138,15 @@ def move(
     blocked[env, agent, 0] = False
     blocked[env, agent, 1] = False
     for _ in range(SUBSTEPS):
-        slide(solid, env, agent, world, position, fall, grounded, blocked, jump_wait, move_x, move_z)
+        slide(
+            solid, env, agent, world, position, fall, grounded, blocked, jump_wait, move_x, move_z
+        )
     velocity[env, agent, 0] = (position[env, agent, 0] - x) / STEP_SECONDS
     velocity[env, agent, 1] = (position[env, agent, 1] - y) / STEP_SECONDS
     velocity[env, agent, 2] = (position[env, agent, 2] - z) / STEP_SECONDS
 
 
-# -- where agents start ------------------------------------------------------------------------------------------------
+# -- where agents start ----------------------------------------------------------------------------
 
 
 def clearance(position, env, agent, x, z):
@@ -143,17 +169,25 @@ def put(position, solid, env, agent, x, z):
 
 
 def find_place(position, solid, ground, env, agent, world, key):
-    """A column of the middle area with nothing on its ground, far enough from the agents placed before."""
+    """A column of the middle area with nothing on its ground, far enough from the agents placed
+    before."""
     margin = world // 8
     span = world - 2 * margin
     for attempt in range(SPAWN_TRIES):
         x = margin + random.integer(key, SPAWN_X, agent * SPAWN_TRIES + attempt, span)
         z = margin + random.integer(key, SPAWN_Z, agent * SPAWN_TRIES + attempt, span)
         free = solid[env, x, z] >> ground[env, x, z] == 0
-        if free and clearance(position, env, agent, float32(x) + 0.5, float32(z) + 0.5) >= SPAWN_APART:
+        if (
+            free
+            and clearance(position, env, agent, float32(x) + 0.5, float32(z) + 0.5) >= SPAWN_APART
+        ):
             put(position, solid, env, agent, x, z)
             return
-    best, best_x, best_z = float32(-1.0), margin, margin  # very rare: take the free column farthest from the others
+    best, best_x, best_z = (
+        float32(-1.0),
+        margin,
+        margin,
+    )  # very rare: take the free column farthest from the others
     for x in range(world):
         for z in range(world):
             away = clearance(position, env, agent, float32(x) + 0.5, float32(z) + 0.5)
@@ -168,7 +202,10 @@ def spawn(env, agents, world, key, solid, ground, position):
         find_place(position, solid, ground, env, agent, world, key[env])
 
 
-@phase(lanes="agents", writes=("yaw", "pitch", "facing", "velocity", "fall", "grounded", "blocked", "jump_wait"))
+@phase(
+    lanes="agents",
+    writes=("yaw", "pitch", "facing", "velocity", "fall", "grounded", "blocked", "jump_wait"),
+)
 def wake(env, agent, key, yaw, pitch, facing, velocity, fall, grounded, blocked, jump_wait):
     yaw[env, agent] = random.between(key[env], SPAWN_YAW, agent, -math.pi, math.pi)
     pitch[env, agent] = 0.0

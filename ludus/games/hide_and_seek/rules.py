@@ -1,7 +1,8 @@
 """The game itself: who is caught, what is earned, when it ends, and what everybody observes.
 
-A step in order: everyone turns, blocks are placed and removed, everyone moves; everyone looks who is visible; hiders held
-in reach long enough are caught and leave; the end is judged; everyone observes.
+A step in order: everyone turns, blocks are placed and removed, everyone moves; everyone looks who
+is visible; hiders held in reach long enough are caught and leave; the end is judged; everyone
+observes.
 """
 
 import math
@@ -21,7 +22,10 @@ from ludus.games.hide_and_seek.vision import RANGE, distance, in_line
 from ludus.sim import float32, geometry, phase
 
 EDGE_RANGE = 16.0  # the world's edge is felt from here on
-FEELER, FEELER_HEIGHT = 3.0, 0.5  # how far ahead, and how high above the feet, blocks ahead are felt
+FEELER, FEELER_HEIGHT = (
+    3.0,
+    0.5,
+)  # how far ahead, and how high above the feet, blocks ahead are felt
 TALLEST = 16.0  # scales heights
 FASTEST, FASTEST_UP = 8.0, 20.0  # scale velocities
 FORGOTTEN = 5.0  # seconds after which "a while ago" reads as never
@@ -31,10 +35,25 @@ PARTS = 8  # the world in 8x8 parts, for counting how much of it a seeker went t
 
 @phase(lanes="agents", writes=("held", "caught"))
 def hold(
-    env, agent, seekers, world, step, hide_steps, alive, position, facing, pitch, sight, top, catch_distance, catch_seconds,
-    held, caught,
-):  # fmt: skip
-    """A hider within reach of a seeker and in line with its eye is held; held without a break for long enough, it is caught."""
+    env,
+    agent,
+    seekers,
+    world,
+    step,
+    hide_steps,
+    alive,
+    position,
+    facing,
+    pitch,
+    sight,
+    top,
+    catch_distance,
+    catch_seconds,
+    held,
+    caught,
+):
+    """A hider within reach of a seeker and in line with its eye is held; held without a break for
+    long enough, it is caught."""
     caught[env, agent] = False
     if agent < seekers or not alive[env, agent] or step[env] <= hide_steps[env]:
         held[env, agent] = 0.0
@@ -42,7 +61,10 @@ def hold(
     within = False
     for seeker in range(seekers):
         near = distance(position, env, seeker, agent) <= catch_distance[env]
-        within = within or (near and in_line(sight, position, facing, pitch, env, seeker, agent, world, top[env], False))
+        within = within or (
+            near
+            and in_line(sight, position, facing, pitch, env, seeker, agent, world, top[env], False)
+        )
     held[env, agent] = held[env, agent] + STEP_SECONDS if within else float32(0.0)
     caught[env, agent] = held[env, agent] >= catch_seconds[env] - 0.5 * STEP_SECONDS
 
@@ -50,14 +72,42 @@ def hold(
 @phase(
     lanes="agents",
     writes=(
-        "alive", "term_sees", "term_sees_each", "term_catch", "term_hidden", "term_seen", "term_caught", "term_time",
-        "goal_catch_rate", "goal_survival", "goal_lasted",
+        "alive",
+        "term_sees",
+        "term_sees_each",
+        "term_catch",
+        "term_hidden",
+        "term_seen",
+        "term_caught",
+        "term_time",
+        "goal_catch_rate",
+        "goal_survival",
+        "goal_lasted",
     ),
-)  # fmt: skip
+)
 def leave(
-    env, agent, agents, seekers, hiders, step, hide_steps, max_steps, visible, caught, alive, term_sees, term_sees_each,
-    term_catch, term_hidden, term_seen, term_caught, term_time, goal_catch_rate, goal_survival, goal_lasted,
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    seekers,
+    hiders,
+    step,
+    hide_steps,
+    max_steps,
+    visible,
+    caught,
+    alive,
+    term_sees,
+    term_sees_each,
+    term_catch,
+    term_hidden,
+    term_seen,
+    term_caught,
+    term_time,
+    goal_catch_rate,
+    goal_survival,
+    goal_lasted,
+):
     """The caught leave. While hiding lasts nothing is earned."""
     if agent >= seekers and alive[env, agent]:
         goal_survival[env, agent] = 0.0 if caught[env, agent] else 1.0
@@ -87,11 +137,31 @@ def leave(
         term_caught[env, agent] = 1.0
 
 
-@phase(writes=("terminated", "outcome", "found", "term_all_caught", "term_none_caught", "term_survived"))
+@phase(
+    writes=(
+        "terminated",
+        "outcome",
+        "found",
+        "term_all_caught",
+        "term_none_caught",
+        "term_survived",
+    )
+)
 def judge(
-    env, agents, seekers, hiders, alive, step, max_steps, terminated, outcome, found, term_all_caught, term_none_caught,
+    env,
+    agents,
+    seekers,
+    hiders,
+    alive,
+    step,
+    max_steps,
+    terminated,
+    outcome,
+    found,
+    term_all_caught,
+    term_none_caught,
     term_survived,
-):  # fmt: skip
+):
     """All caught, or time is up. The time left is observed, so both ends are terminal."""
     left = 0
     for hider in range(seekers, agents):
@@ -114,13 +184,18 @@ def nearness(position, alive, env, seeker, seekers, agents):
     """A potential: 0 for hiders out of the world, 1 for each at hand or caught."""
     total = float32(0.0)
     for hider in range(seekers, agents):
-        total += HALF_NEAR / (HALF_NEAR + distance(position, env, seeker, hider)) if alive[env, hider] else float32(1.0)
+        total += (
+            HALF_NEAR / (HALF_NEAR + distance(position, env, seeker, hider))
+            if alive[env, hider]
+            else float32(1.0)
+        )
     return total
 
 
 @phase(lanes="agents", writes=("near", "term_approach"))
 def approach(env, agent, agents, seekers, step, hide_steps, position, alive, near, term_approach):
-    """Pays for coming nearer and takes it back for falling behind, so that it sums to nothing over a round trip."""
+    """Pays for coming nearer and takes it back for falling behind, so that it sums to nothing over
+    a round trip."""
     if agent >= seekers:
         return
     now = nearness(position, alive, env, agent, seekers, agents)
@@ -131,7 +206,8 @@ def approach(env, agent, agents, seekers, step, hide_steps, position, alive, nea
 
 @phase(lanes="agents", writes=("near", "term_cover"))
 def take_cover(env, agent, seekers, step, hide_steps, visible, alive, terminated, near, term_cover):
-    """Pays a hider for getting out of sight, and takes it back for coming into it. At the end everybody is out of sight."""
+    """Pays a hider for getting out of sight, and takes it back for coming into it. At the end
+    everybody is out of sight."""
     if agent < seekers:
         return
     now = float32(0.0)
@@ -157,7 +233,9 @@ def search(env, agent, seekers, world, step, hide_steps, alive, position, been, 
 
 @phase(lanes="agents", writes=("near", "been"))
 def line_up(env, agent, agents, seekers, position, alive, near, been):
-    near[env, agent] = nearness(position, alive, env, agent, seekers, agents) if agent < seekers else float32(0.0)
+    near[env, agent] = (
+        nearness(position, alive, env, agent, seekers, agents) if agent < seekers else float32(0.0)
+    )
     for row in range(PARTS):
         been[env, agent, row] = 0
 
@@ -173,7 +251,7 @@ def count_again(env, found):
     found[env] = 0
 
 
-# -- what everybody observes -------------------------------------------------------------------------------------------
+# -- what everybody observes -----------------------------------------------------------------------
 
 
 def edge_nearness(x, z, dx, dz, world):
@@ -192,9 +270,26 @@ def edge_nearness(x, z, dx, dz, world):
 
 @phase(lanes="agents", writes=("observation", "idle"))
 def observe_self(
-    env, agent, world, seekers, hiders, step, max_steps, hide_steps, alive, idle, found, position, velocity, yaw, pitch, facing,
-    grounded, blocked, observation,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    seekers,
+    hiders,
+    step,
+    max_steps,
+    hide_steps,
+    alive,
+    idle,
+    found,
+    position,
+    velocity,
+    yaw,
+    pitch,
+    facing,
+    grounded,
+    blocked,
+    observation,
+):
     """Body, edges of the world, clock, motion. A seeker takes no decision while the others hide."""
     idle[env, agent] = agent < seekers and step[env] < hide_steps[env]
     x, z = position[env, agent, 0], position[env, agent, 2]
@@ -220,7 +315,9 @@ def observe_self(
     observation[env, agent, CLOCK_AT] = 1.0 - float32(step[env]) / float32(max_steps[env])
     observation[env, agent, CLOCK_AT + 1] = float32(found[env]) / float32(hiders)
     observation[env, agent, CLOCK_AT + 2] = 1.0 if seeking else 0.0
-    observation[env, agent, CLOCK_AT + 3] = float32(step[env] - start) / float32(max(end - start, 1))
+    observation[env, agent, CLOCK_AT + 3] = float32(step[env] - start) / float32(
+        max(end - start, 1)
+    )
     moving = abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) > 0.1
     observation[env, agent, MOTION_AT] = 1.0 if blocked[env, agent, 0] else 0.0
     observation[env, agent, MOTION_AT + 1] = 1.0 if blocked[env, agent, 1] else 0.0
@@ -229,9 +326,23 @@ def observe_self(
 
 @phase(lanes="agents", writes="observation")
 def observe_others(
-    env, agent, agents, seekers, hiders, alive, position, facing, visible, nearest, seen_at, seen_ago, catch_distance, observation
-):  # fmt: skip
-    """The last place an opponent was seen, and the nearest one that is visible now. Zero where nothing is."""
+    env,
+    agent,
+    agents,
+    seekers,
+    hiders,
+    alive,
+    position,
+    facing,
+    visible,
+    nearest,
+    seen_at,
+    seen_ago,
+    catch_distance,
+    observation,
+):
+    """The last place an opponent was seen, and the nearest one that is visible now. Zero where
+    nothing is."""
     x, z = position[env, agent, 0], position[env, agent, 2]
     ahead_x, ahead_z = facing[env, agent, 0], facing[env, agent, 1]
     for i in range(LAST_SEEN_AT, BLOCKS_AT):
@@ -257,16 +368,34 @@ def observe_others(
     observation[env, agent, NEAREST_AT + 1] = (dx * ahead_x + dz * ahead_z) / flat
     observation[env, agent, NEAREST_AT + 2] = (dz * ahead_x - dx * ahead_z) / flat
     observation[env, agent, NEAREST_AT + 3] = d / RANGE
-    observation[env, agent, NEAREST_AT + 4] = float32(count) / float32(hiders if agent < seekers else seekers)
+    observation[env, agent, NEAREST_AT + 4] = float32(count) / float32(
+        hiders if agent < seekers else seekers
+    )
     observation[env, agent, NEAREST_AT + 5] = 1.0 if d <= catch_distance[env] else 0.0
 
 
 @phase(lanes="agents", writes=("observation", "mask_jump", "mask_place", "mask_remove"))
 def observe_blocks(
-    env, agent, agents, world, alive, position, facing, solid, top, grounded, jump_wait, places_left, removes_left, observation,
-    mask_jump, mask_place, mask_remove,
-):  # fmt: skip
-    """What could be done with blocks: 0 nothing here, a half if only the budget is missing, 1 if allowed."""
+    env,
+    agent,
+    agents,
+    world,
+    alive,
+    position,
+    facing,
+    solid,
+    top,
+    grounded,
+    jump_wait,
+    places_left,
+    removes_left,
+    observation,
+    mask_jump,
+    mask_place,
+    mask_remove,
+):
+    """What could be done with blocks: 0 nothing here, a half if only the budget is missing, 1 if
+    allowed."""
     can_place, can_remove = False, False
     t, x, y, z = aim(solid, position, facing, env, agent, world, top[env])
     if y >= 0:
@@ -279,9 +408,18 @@ def observe_blocks(
     observation[env, agent, BLOCKS_AT] = half_or_one(can_place, places_left[env, agent])
     observation[env, agent, BLOCKS_AT + 1] = half_or_one(can_remove, removes_left[env, agent])
     ahead, _, _, _ = geometry.cast_columns(
-        solid, env, world, top[env], position[env, agent, 0], position[env, agent, 1] + FEELER_HEIGHT, position[env, agent, 2],
-        facing[env, agent, 0], float32(0.0), facing[env, agent, 1], FEELER,
-    )  # fmt: skip
+        solid,
+        env,
+        world,
+        top[env],
+        position[env, agent, 0],
+        position[env, agent, 1] + FEELER_HEIGHT,
+        position[env, agent, 2],
+        facing[env, agent, 0],
+        float32(0.0),
+        facing[env, agent, 1],
+        FEELER,
+    )
     observation[env, agent, BLOCKS_AT + 2] = 1.0 - ahead / FEELER
 
 

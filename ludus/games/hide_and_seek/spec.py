@@ -23,10 +23,24 @@ from ludus.games.hide_and_seek.rules import (
     take_cover,
 )
 from ludus.games.hide_and_seek.vision import look, see
-from ludus.sim import Binary, Continuous, Game, Goal, Headline, Param, Role, Term, f32, flag, i8, i32
+from ludus.sim import (
+    Binary,
+    Continuous,
+    Game,
+    Goal,
+    Headline,
+    Param,
+    Role,
+    Term,
+    f32,
+    flag,
+    i8,
+    i32,
+)
 
 SEEKING = "max_steps - hide_steps"
-# whoever walks as far as an eighth of the world is wide enters at most 1.42 of its 8x8 parts; a step is 1/12 s
+# whoever walks as far as an eighth of the world is wide enters at most 1.42 of its 8x8 parts; a
+# step is 1/12 s
 MOST_PARTS = f"1 + 0.95 * seeker_speed * ({SEEKING}) / world"
 
 
@@ -36,31 +50,38 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
     need = 2 * agents * SPAWN_APART**2
     if need > area**2:
         raise LudusError(
-            f"a world of {world} is too small: {agents} agents that start {SPAWN_APART:.0f} apart need about {need:.0f} square "
+            f"a world of {world} is too small: {agents} agents that start {SPAWN_APART:.0f} apart "
+            f"need about {need:.0f} square "
             f"metres of its middle, which has {area**2:.0f}: use a larger world or fewer agents"
         )
     covered = params["trees"] + 9 * params["boulders"] + 7 * params["walls"]
     if covered > terrain.PER_AREA / 2:
         raise LudusError(
-            f"trees={params['trees']:g}, boulders={params['boulders']:g} and walls={params['walls']:g} cover about {covered:.0f} "
-            f"of every {terrain.PER_AREA:.0f} columns: use fewer, at most {terrain.PER_AREA / 2:.0f} columns can be covered"
+            f"trees={params['trees']:g}, boulders={params['boulders']:g} and "
+            f"walls={params['walls']:g} cover about {covered:.0f} "
+            f"of every {terrain.PER_AREA:.0f} columns: use fewer, at most "
+            f"{terrain.PER_AREA / 2:.0f} columns can be covered"
         )
     top = terrain.BASE + 1.12 * params["height_range"]
     most = (terrain.HIGHEST_GROUND - terrain.BASE) / 1.12
     if top > terrain.HIGHEST_GROUND:
         raise LudusError(
-            f"height_range={params['height_range']:g} raises the ground to layer {top:.0f}, beyond the "
-            f"{terrain.HIGHEST_GROUND} that leave room for trees in {terrain.LAYERS} layers: use at most {most:.1f}"
+            f"height_range={params['height_range']:g} raises the ground to layer {top:.0f}, beyond "
+            "the "
+            f"{terrain.HIGHEST_GROUND} that leave room for trees in {terrain.LAYERS} layers: use "
+            f"at most {most:.1f}"
         )
     budget = agents * max(params["place_budget"], params["remove_budget"])
     if budget > world * world:
         raise LudusError(
-            f"budgets of {agents} agents add up to {budget:.0f} blocks, more than the {world * world} columns of the world: "
+            f"budgets of {agents} agents add up to {budget:.0f} blocks, more than the "
+            f"{world * world} columns of the world: "
             f"use at most {world * world // agents} each"
         )
     if params["hide_steps"] >= params["max_steps"]:
         raise LudusError(
-            f"hide_steps={params['hide_steps']} leaves no step to seek in: use less than max_steps={params['max_steps']}"
+            f"hide_steps={params['hide_steps']} leaves no step to seek in: use less than "
+            f"max_steps={params['max_steps']}"
         )
 
 
@@ -69,7 +90,11 @@ GAME = Game(
     summary="seekers hunt hiders among hills, trees and walls of blocks",
     sizes=dict(seekers=1, hiders=2, world=32, terrains=32, rays=observation.RAYS),
     size_limits=dict(
-        seekers=(1, 4), hiders=(1, 4), world=(12, 64), terrains=(1, 4096), rays=(observation.RAYS, observation.RAYS)
+        seekers=(1, 4),
+        hiders=(1, 4),
+        world=(12, 64),
+        terrains=(1, 4096),
+        rays=(observation.RAYS, observation.RAYS),
     ),
     roles=[Role("seeker", count="seekers"), Role("hider", count="hiders")],
     state=dict(
@@ -134,10 +159,22 @@ GAME = Game(
         remove_budget=Param(0, 0, 1_000, "blocks an agent may remove in an episode"),
         height_range=Param(5.0, 0.0, 24.0, "levels of hills"),
         trees=Param(20.0, 0.0, 1024.0, "trees per 32x32 columns, on average"),
-        boulders=Param(6.0, 0.0, 128.0, "boulders of 3x3 columns, two blocks high, per 32x32 columns"),
+        boulders=Param(
+            6.0, 0.0, 128.0, "boulders of 3x3 columns, two blocks high, per 32x32 columns"
+        ),
         walls=Param(6.0, 0.0, 128.0, "walls of 7 columns, two blocks high, per 32x32 columns"),
-        terrain_mode=Param(terrain.BANK, 0, 2, "0: always first_terrain; 1: any of the bank; 2: a fresh one every episode"),
-        first_terrain=Param(0, 0, 1_000_000, "seed of the first terrain of the bank; evaluate on others than trained on"),
+        terrain_mode=Param(
+            terrain.BANK,
+            0,
+            2,
+            "0: always first_terrain; 1: any of the bank; 2: a fresh one every episode",
+        ),
+        first_terrain=Param(
+            0,
+            0,
+            1_000_000,
+            "seed of the first terrain of the bank; evaluate on others than trained on",
+        ),
     ),
     observation=observation.NAMES,
     action=dict(
@@ -150,15 +187,45 @@ GAME = Game(
         remove=Binary(masked=True),
     ),
     rewards=dict(
-        sees=Term("shaping", 0.01, most=SEEKING, roles="seeker", help="each step it sees any hider"),
-        sees_each=Term("shaping", 0.0, most=f"hiders * ({SEEKING})", roles="seeker", help="each step, for every hider it sees"),
+        sees=Term(
+            "shaping", 0.01, most=SEEKING, roles="seeker", help="each step it sees any hider"
+        ),
+        sees_each=Term(
+            "shaping",
+            0.0,
+            most=f"hiders * ({SEEKING})",
+            roles="seeker",
+            help="each step, for every hider it sees",
+        ),
         catch=Term("goal", 50.0, most="hiders", roles="seeker", help="for every hider caught"),
         all_caught=Term("goal", 100.0, most=1, roles="seeker"),
         none_caught=Term("goal", -10.0, most=1, roles="seeker"),
-        approach=Term("potential", 0.0, most="hiders", least="-hiders", roles="seeker", help="1 from far away up to a hider, and back"),
-        searches=Term("shaping", 0.0, most=MOST_PARTS, roles="seeker", help="each of 8x8 parts of the world, once"),
-        cover=Term("potential", 0.0, most=1, least=-1, roles="hider", help="0 out of sight, -1 while a seeker sees it"),
-        hidden=Term("shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"),
+        approach=Term(
+            "potential",
+            0.0,
+            most="hiders",
+            least="-hiders",
+            roles="seeker",
+            help="1 from far away up to a hider, and back",
+        ),
+        searches=Term(
+            "shaping",
+            0.0,
+            most=MOST_PARTS,
+            roles="seeker",
+            help="each of 8x8 parts of the world, once",
+        ),
+        cover=Term(
+            "potential",
+            0.0,
+            most=1,
+            least=-1,
+            roles="hider",
+            help="0 out of sight, -1 while a seeker sees it",
+        ),
+        hidden=Term(
+            "shaping", 0.02, most=SEEKING, roles="hider", help="each step no seeker sees it"
+        ),
         seen=Term("shaping", -0.02, most=SEEKING, roles="hider", help="each step a seeker sees it"),
         survived=Term("goal", 50.0, most=1, roles="hider"),
         caught=Term("goal", -50.0, most=1, roles="hider"),
@@ -171,7 +238,23 @@ GAME = Game(
     ),
     headline=Headline("catch_rate", against="bot:hider"),
     setup=[terrain.note_recipe, terrain.plan_bank, terrain.raise_bank],
-    step=[turn, intend, build, move, see, hold, leave, judge, approach, take_cover, search, look, observe_self, observe_others, observe_blocks],
+    step=[
+        turn,
+        intend,
+        build,
+        move,
+        see,
+        hold,
+        leave,
+        judge,
+        approach,
+        take_cover,
+        search,
+        look,
+        observe_self,
+        observe_others,
+        observe_blocks,
+    ],
     reset=[
         terrain.choose_terrain,
         terrain.plan_terrain,
@@ -197,9 +280,12 @@ GAME = Game(
     presets=dict(
         original=dict(seeker_speed=6.5, trees=6.0, boulders=0.0, walls=0.0),
         watching_pays={
-            "reward.sees": 0.0, "reward.sees_each": 0.1, "reward.catch": 10.0, "reward.all_caught": 20.0,
+            "reward.sees": 0.0,
+            "reward.sees_each": 0.1,
+            "reward.catch": 10.0,
+            "reward.all_caught": 20.0,
             "reward.none_caught": -5.0,
         },
         seed_final={"reward.hidden": 0.2, "reward.seen": -0.2},
     ),
-)  # fmt: skip
+)

@@ -1,11 +1,13 @@
-"""The world: hills of simplex noise with trees, boulders and low walls, stored as one bit mask per column.
+"""The world: hills of simplex noise with trees, boulders and low walls, stored as one bit mask per
+column.
 
-Bit y of `solid[env, x, z]` says that a block stands in layer y; `sight` holds those that stop sight (all but leaves),
-`placed` those an agent put there. What a block is made of follows from the masks, the height of the ground and the plan,
-so there is no grid of voxels: 14 bytes a column.
+Bit y of `solid[env, x, z]` says that a block stands in layer y; `sight` holds those that stop sight
+(all but leaves), `placed` those an agent put there. What a block is made of follows from the masks,
+the height of the ground and the plan, so there is no grid of voxels: 14 bytes a column.
 
-A terrain follows from its seed and five parameters (its recipe). A bank of them is built once per batch; an env copies
-one when its episode needs another than it holds, and builds one itself only if the bank does not have it.
+A terrain follows from its seed and five parameters (its recipe). A bank of them is built once per
+batch; an env copies one when its episode needs another than it holds, and builds one itself only if
+the bank does not have it.
 """
 
 from numpy import uint64
@@ -41,7 +43,9 @@ def ground_height(key, x, z, height_range):
     """Layers of ground in a column."""
     n, scale, weight = float32(0.0), float32(0.018 * 0.8), float32(0.7)
     for octave in range(3):
-        n += weight * geometry.simplex2(key + uint64(octave), scale * float32(x), scale * float32(z))
+        n += weight * geometry.simplex2(
+            key + uint64(octave), scale * float32(x), scale * float32(z)
+        )
         scale *= 2.0
         weight *= 0.5
     h = geometry.floor_int(BASE + height_range * (n + 1.0) / 2.0)
@@ -105,7 +109,7 @@ def block_kind(solid, sight, placed, ground, plan, env, x, y, z):
     return DIRT if y >= top - 3 else STONE
 
 
-# -- the bank: once per batch ------------------------------------------------------------------------------------------
+# -- the bank: once per batch ----------------------------------------------------------------------
 
 
 @phase(writes=("bank_recipe", "bank_first"))
@@ -119,8 +123,19 @@ def note_recipe(env, height_range, trees, boulders, walls, first_terrain, bank_r
 
 @phase(lanes=("terrains", "world"), writes=("bank_ground", "bank_plan", "bank_builds"))
 def plan_bank(
-    env, terrain, x, world, height_range, trees, boulders, walls, first_terrain, bank_ground, bank_plan, bank_builds
-):  # fmt: skip
+    env,
+    terrain,
+    x,
+    world,
+    height_range,
+    trees,
+    boulders,
+    walls,
+    first_terrain,
+    bank_ground,
+    bank_plan,
+    bank_builds,
+):
     key = terrain_key(first_terrain[env] + terrain)
     bank_builds[terrain, x] += 1
     for z in range(world):
@@ -137,15 +152,30 @@ def raise_bank(env, terrain, x, world, bank_ground, bank_plan, bank_solid, bank_
         bank_sight[terrain, x, z] = sight
 
 
-# -- an env's own copy: in reset rows, where it changes ----------------------------------------------------------------
+# -- an env's own copy: in reset rows, where it changes --------------------------------------------
 
 
 @phase(writes=("terrain", "recipe", "terrain_source", "edited", "builds"))
 def choose_terrain(
-    env, terrains, key, terrain_mode, first_terrain, height_range, trees, boulders, walls, bank_recipe, bank_first,
-    terrain, recipe, terrain_source, edited, builds,
-):  # fmt: skip
-    """Which terrain this episode has, and where it comes from: it is there already, in the bank, or must be built."""
+    env,
+    terrains,
+    key,
+    terrain_mode,
+    first_terrain,
+    height_range,
+    trees,
+    boulders,
+    walls,
+    bank_recipe,
+    bank_first,
+    terrain,
+    recipe,
+    terrain_source,
+    edited,
+    builds,
+):
+    """Which terrain this episode has, and where it comes from: it is there already, in the bank, or
+    must be built."""
     wanted = first_terrain[env]
     if terrain_mode[env] == BANK:
         wanted += random.integer(key[env], PICK, 0, terrains)
@@ -175,8 +205,20 @@ def choose_terrain(
 
 @phase(lanes="world", writes=("ground", "plan"))
 def plan_terrain(
-    env, x, world, terrain, terrain_source, height_range, trees, boulders, walls, bank_ground, bank_plan, ground, plan
-):  # fmt: skip
+    env,
+    x,
+    world,
+    terrain,
+    terrain_source,
+    height_range,
+    trees,
+    boulders,
+    walls,
+    bank_ground,
+    bank_plan,
+    ground,
+    plan,
+):
     source = terrain_source[env]
     if source >= 0:
         for z in range(world):
@@ -191,7 +233,9 @@ def plan_terrain(
 
 
 @phase(lanes="world", writes=("solid", "sight", "placed"))
-def raise_terrain(env, x, world, terrain_source, bank_solid, bank_sight, ground, plan, solid, sight, placed):
+def raise_terrain(
+    env, x, world, terrain_source, bank_solid, bank_sight, ground, plan, solid, sight, placed
+):
     source = terrain_source[env]
     if source == KEEP:
         return

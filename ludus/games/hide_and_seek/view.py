@@ -16,14 +16,29 @@ def rays(batch, agent):
     """[64, 2]: how far each ray goes in metres, and what it meets (see vision.py)."""
     row = batch["observation"][0, agent]
     first, kinds = observation.RAY_DISTANCE, observation.RAY_KIND
-    return np.stack([row[first : first + observation.RAYS] * RANGE, row[kinds : kinds + observation.RAYS]], 1)
+    return np.stack(
+        [row[first : first + observation.RAYS] * RANGE, row[kinds : kinds + observation.RAYS]], 1
+    )
 
 
 def facts(batch):
     return np.array([VIEW_ACROSS, VIEW_UP, RANGE, batch["hide_steps"][0]], np.float32)
 
 
-STEPS = {name: name for name in ("position", "yaw", "pitch", "held", "caught", "visible", "idle", "places_left", "removes_left")}
+STEPS = {
+    name: name
+    for name in (
+        "position",
+        "yaw",
+        "pitch",
+        "held",
+        "caught",
+        "visible",
+        "idle",
+        "places_left",
+        "removes_left",
+    )
+}
 RARE = {"masks": masks}
 STATIC = {"ground": "ground", "plan": "plan", "facts": facts}
 SEEN = {"rays": rays}

@@ -1,7 +1,8 @@
 """Who sees whom, and the 64 rays every agent looks along.
 
-Visible means: within range and the field of view, with a clear line from the eye to the head or the chest. It is decided
-by that line, not by whether one of the rays happens to meet the other. Leaves hide nobody.
+Visible means: within range and the field of view, with a clear line from the eye to the head or the
+chest. It is decided by that line, not by whether one of the rays happens to meet the other. Leaves
+hide nobody.
 """
 
 import math
@@ -42,7 +43,9 @@ def clear_line(sight, env, world, top, x, y, z, to_x, to_y, to_z):
     length = math.sqrt(dx * dx + dy * dy + dz * dz)
     if length < 1e-3:
         return True
-    t, _, _, _ = geometry.cast_columns(sight, env, world, top, x, y, z, dx / length, dy / length, dz / length, length)
+    t, _, _, _ = geometry.cast_columns(
+        sight, env, world, top, x, y, z, dx / length, dy / length, dz / length, length
+    )
     return t >= length
 
 
@@ -58,12 +61,15 @@ def in_view(facing, env, agent, pitch, dx, dy, dz):
 
 
 def in_line(sight, position, facing, pitch, env, agent, other, world, top, looking):
-    """Is the line from the agent's eye to the other's head or chest clear (and, when `looking`, inside its view)?"""
+    """Is the line from the agent's eye to the other's head or chest clear (and, when `looking`,
+    inside its view)?"""
     x, y, z = position[env, agent, 0], position[env, agent, 1] + EYE, position[env, agent, 2]
     to_x, to_z = position[env, other, 0], position[env, other, 2]
     for part in range(2):
         to_y = position[env, other, 1] + (EYE if part == 0 else CHEST)
-        if looking and not in_view(facing, env, agent, pitch[env, agent], to_x - x, to_y - y, to_z - z):
+        if looking and not in_view(
+            facing, env, agent, pitch[env, agent], to_x - x, to_y - y, to_z - z
+        ):
             continue
         if clear_line(sight, env, world, top, x, y, z, to_x, to_y, to_z):
             return True
@@ -79,10 +85,26 @@ def distance(position, env, a, b):
 
 @phase(lanes="agents", writes=("visible", "nearest", "seen_at", "seen_ago"))
 def see(
-    env, agent, agents, seekers, world, step, hide_steps, alive, position, facing, pitch, sight, top, visible, nearest, seen_at,
+    env,
+    agent,
+    agents,
+    seekers,
+    world,
+    step,
+    hide_steps,
+    alive,
+    position,
+    facing,
+    pitch,
+    sight,
+    top,
+    visible,
+    nearest,
+    seen_at,
     seen_ago,
-):  # fmt: skip
-    """Which opponents are visible, which of them is nearest (-1: none), and where one was seen last."""
+):
+    """Which opponents are visible, which of them is nearest (-1: none), and where one was seen
+    last."""
     if step[env] == 0:
         seen_ago[env, agent] = NEVER
         for axis in range(3):
@@ -93,7 +115,9 @@ def see(
     for other in range(agents):
         visible[env, agent, other] = False
         if able and alive[env, other] and opponents(agent, other, seekers):
-            visible[env, agent, other] = in_line(sight, position, facing, pitch, env, agent, other, world, top[env], True)
+            visible[env, agent, other] = in_line(
+                sight, position, facing, pitch, env, agent, other, world, top[env], True
+            )
             if visible[env, agent, other] and distance(position, env, agent, other) < closest:
                 closest = distance(position, env, agent, other)
                 nearest[env, agent] = other
@@ -109,15 +133,36 @@ def see(
 def body_distance(position, env, other, x, y, z, dx, dy, dz):
     """How far along a ray another agent's body is met, or FAR."""
     ox, oy, oz = position[env, other, 0], position[env, other, 1], position[env, other, 2]
-    return geometry.box_distance(x, y, z, dx, dy, dz, ox - HALF, oy, oz - HALF, ox + HALF, oy + HEIGHT, oz + HALF)
+    return geometry.box_distance(
+        x, y, z, dx, dy, dz, ox - HALF, oy, oz - HALF, ox + HALF, oy + HEIGHT, oz + HALF
+    )
 
 
 @phase(lanes=("agents", "rays"), writes="observation")
 def look(
-    env, agent, ray, agents, seekers, world, step, hide_steps, alive, position, facing, solid, sight, top, placed, ground, plan,
-    lineup, controller, observation,
-):  # fmt: skip
-    """One ray: how far it goes, and what it meets. Bots do without: in training, where lineups are drawn, theirs are not cast."""
+    env,
+    agent,
+    ray,
+    agents,
+    seekers,
+    world,
+    step,
+    hide_steps,
+    alive,
+    position,
+    facing,
+    solid,
+    sight,
+    top,
+    placed,
+    ground,
+    plan,
+    lineup,
+    controller,
+    observation,
+):
+    """One ray: how far it goes, and what it meets. Bots do without: in training, where lineups are
+    drawn, theirs are not cast."""
     observation[env, agent, RAY_DISTANCE + ray] = 1.0
     observation[env, agent, RAY_KIND + ray] = 0.0
     if not alive[env, agent] or blind(agent, seekers, step[env], hide_steps[env]):
@@ -135,7 +180,9 @@ def look(
     )
     kind = float32(0.0)
     if hit_y >= 0:
-        kind = KIND_BLOCK * float32(block_kind(solid, sight, placed, ground, plan, env, hit_x, hit_y, hit_z))
+        kind = KIND_BLOCK * float32(
+            block_kind(solid, sight, placed, ground, plan, env, hit_x, hit_y, hit_z)
+        )
     for other in range(agents):
         if other == agent or not alive[env, other]:
             continue

@@ -5,7 +5,16 @@ Frozen: trained agents are measured against them.
 
 import math
 
-from ludus.games.mechs.classes import HEAT, HEAT_CAP, HEAVY, LOADOUT, NO_WEAPON, SCOUT, STEP_SECONDS, TURN
+from ludus.games.mechs.classes import (
+    HEAT,
+    HEAT_CAP,
+    HEAVY,
+    LOADOUT,
+    NO_WEAPON,
+    SCOUT,
+    STEP_SECONDS,
+    TURN,
+)
 from ludus.games.mechs.maps import UNREACHED
 from ludus.games.mechs.match import zone_distance
 from ludus.games.mechs.sensing import CONTACTS
@@ -21,9 +30,19 @@ SLOW = 1.0  # metres a second: a mech that wants to move and is slower is stuck
 COOL, TOO_HOT = 0.5, 0.8  # of the heat cap: where a bot vents without and with foes about
 
 WRITES = (
-    "action_forward", "action_strafe", "action_vertical", "action_turn", "action_primary", "action_secondary", "action_tertiary",
-    "action_special", "action_vent", "action_ewar", "action_target", "action_message",
-)  # fmt: skip
+    "action_forward",
+    "action_strafe",
+    "action_vertical",
+    "action_turn",
+    "action_primary",
+    "action_secondary",
+    "action_tertiary",
+    "action_special",
+    "action_vent",
+    "action_ewar",
+    "action_target",
+    "action_message",
+)
 
 
 def choose_target(contact, line, env, agent, per_team):
@@ -56,12 +75,18 @@ def steer(bank_stand, bank_floor, position, env, agent, chart, world, per_team, 
     for k in range(DIRECTIONS + 1):
         dx, dz = want_x, want_z
         if k > 0:
-            angle = (float32(k) / float32(DIRECTIONS) + (0.0 if agent < per_team else 0.5)) * 2.0 * math.pi
+            angle = (
+                (float32(k) / float32(DIRECTIONS) + (0.0 if agent < per_team else 0.5))
+                * 2.0
+                * math.pi
+            )
             dx, dz = math.cos(angle), math.sin(angle)
         value = dx * want_x + dz * want_z
         for reach in range(1, 3):
             far = LOOK_AHEAD * float32(reach)
-            if not walkable(bank_stand, bank_floor, chart, world, x + far * dx, z + far * dz, stand):
+            if not walkable(
+                bank_stand, bank_floor, chart, world, x + far * dx, z + far * dz, stand
+            ):
                 value -= 2.0 / float32(reach)
         if value > best:
             best, best_x, best_z = value, dx, dz
@@ -73,7 +98,9 @@ def downhill(bank_distance, position, env, agent, chart, world, per_team):
     x, z = position[env, agent, 0], position[env, agent, 2]
     best, best_x, best_z = float32(1e9), 0.0, 0.0
     for k in range(DIRECTIONS):
-        angle = (float32(k) / float32(DIRECTIONS) + (0.0 if agent < per_team else 0.5)) * 2.0 * math.pi
+        angle = (
+            (float32(k) / float32(DIRECTIONS) + (0.0 if agent < per_team else 0.5)) * 2.0 * math.pi
+        )
         dx, dz = math.cos(angle), math.sin(angle)
         value = float32(0.0)
         for reach in range(1, 3):
@@ -88,17 +115,34 @@ def downhill(bank_distance, position, env, agent, chart, world, per_team):
 
 
 def walk(
-    yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z
-):  # fmt: skip
-    """Moves along (go_x, go_z), of length at most 1, while turning to look along (view_x, view_z). Uses jets where stuck."""
+    yaw,
+    velocity,
+    kind,
+    env,
+    agent,
+    action_forward,
+    action_strafe,
+    action_vertical,
+    action_turn,
+    go_x,
+    go_z,
+    view_x,
+    view_z,
+):
+    """Moves along (go_x, go_z), of length at most 1, while turning to look along (view_x, view_z).
+    Uses jets where stuck."""
     most = TURN[kind[agent]] * STEP_SECONDS
-    turn = geometry.clamp(geometry.wrap_angle(math.atan2(view_z, view_x) - yaw[env, agent]) / most, -1.0, 1.0)
+    turn = geometry.clamp(
+        geometry.wrap_angle(math.atan2(view_z, view_x) - yaw[env, agent]) / most, -1.0, 1.0
+    )
     angle = yaw[env, agent] + turn * most
     ahead_x, ahead_z = math.cos(angle), math.sin(angle)
     action_turn[env, agent] = turn
     action_forward[env, agent] = geometry.clamp(go_x * ahead_x + go_z * ahead_z, -1.0, 1.0)
     action_strafe[env, agent] = geometry.clamp(go_z * ahead_x - go_x * ahead_z, -1.0, 1.0)
-    stuck = abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) < SLOW and (go_x != 0.0 or go_z != 0.0)
+    stuck = abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) < SLOW and (
+        go_x != 0.0 or go_z != 0.0
+    )
     action_vertical[env, agent] = 1.0 if stuck else 0.0
 
 
@@ -108,17 +152,38 @@ def affordable(heat, kind, env, agent, gun):
 
 
 def fight(
-    env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
-    action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
-):  # fmt: skip
+    env,
+    agent,
+    message,
+    kind,
+    heat,
+    mask_primary,
+    mask_secondary,
+    mask_tertiary,
+    action_primary,
+    action_secondary,
+    action_tertiary,
+    action_special,
+    action_vent,
+    action_ewar,
+    action_target,
+    action_message,
+    slot,
+):
     """Fires what can fire at the contact in a slot without overheating. Scouts jam."""
     action_target[env, agent] = slot + 1
     cap = HEAT_CAP[kind[agent]]
     vent = heat[env, agent] > (COOL if slot < 0 else TOO_HOT) * cap
     action_vent[env, agent] = 1 if vent else 0
-    action_primary[env, agent] = 1 if mask_primary[env, agent] and affordable(heat, kind, env, agent, 0) else 0
-    action_secondary[env, agent] = 1 if mask_secondary[env, agent] and affordable(heat, kind, env, agent, 1) else 0
-    action_tertiary[env, agent] = 1 if mask_tertiary[env, agent] and affordable(heat, kind, env, agent, 2) else 0
+    action_primary[env, agent] = (
+        1 if mask_primary[env, agent] and affordable(heat, kind, env, agent, 0) else 0
+    )
+    action_secondary[env, agent] = (
+        1 if mask_secondary[env, agent] and affordable(heat, kind, env, agent, 1) else 0
+    )
+    action_tertiary[env, agent] = (
+        1 if mask_tertiary[env, agent] and affordable(heat, kind, env, agent, 2) else 0
+    )
     action_special[env, agent] = 0
     action_ewar[env, agent] = 1 if kind[agent] == SCOUT and not vent else 0
     for i in range(message):
@@ -136,16 +201,45 @@ def look_at(position, contact, env, agent, slot, view_x, view_z):
     """Along the given direction, or at the contact in a slot."""
     if slot >= 0:
         other = contact[env, agent, slot]
-        view_x, view_z, _ = towards(position, env, agent, position[env, other, 0], position[env, other, 2])
+        view_x, view_z, _ = towards(
+            position, env, agent, position[env, other, 0], position[env, other, 2]
+        )
     return view_x, view_z
 
 
 @phase(lanes="agents", writes=WRITES)
 def objective(
-    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
-    mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical, action_turn, action_primary,
-    action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target, action_message,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    per_team,
+    message,
+    kind,
+    chart,
+    position,
+    velocity,
+    yaw,
+    heat,
+    contact,
+    line,
+    bank_zone,
+    bank_distance,
+    mask_primary,
+    mask_secondary,
+    mask_tertiary,
+    action_forward,
+    action_strafe,
+    action_vertical,
+    action_turn,
+    action_primary,
+    action_secondary,
+    action_tertiary,
+    action_special,
+    action_vent,
+    action_ewar,
+    action_target,
+    action_message,
+):
     """Walks to the middle of the zone by the shortest way and shoots at what it knows of."""
     slot = choose_target(contact, line, env, agent, per_team)
     here = chart[env]
@@ -153,29 +247,93 @@ def objective(
     view_x, view_z = look_at(position, contact, env, agent, slot, go_x, go_z)
     if zone_distance(bank_zone, position, env, agent, here) < SETTLED * bank_zone[here, 2]:
         go_x, go_z = float32(0.0), float32(0.0)
-    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(
+        yaw,
+        velocity,
+        kind,
+        env,
+        agent,
+        action_forward,
+        action_strafe,
+        action_vertical,
+        action_turn,
+        go_x,
+        go_z,
+        view_x,
+        view_z,
+    )
     fight(
-        env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
-        action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
-    )  # fmt: skip
+        env,
+        agent,
+        message,
+        kind,
+        heat,
+        mask_primary,
+        mask_secondary,
+        mask_tertiary,
+        action_primary,
+        action_secondary,
+        action_tertiary,
+        action_special,
+        action_vent,
+        action_ewar,
+        action_target,
+        action_message,
+        slot,
+    )
 
 
 @phase(lanes="agents", writes=WRITES)
 def hunter(
-    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
-    bank_stand, bank_floor, mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical,
-    action_turn, action_primary, action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target,
+    env,
+    agent,
+    world,
+    per_team,
+    message,
+    kind,
+    chart,
+    position,
+    velocity,
+    yaw,
+    heat,
+    contact,
+    line,
+    bank_zone,
+    bank_distance,
+    bank_stand,
+    bank_floor,
+    mask_primary,
+    mask_secondary,
+    mask_tertiary,
+    action_forward,
+    action_strafe,
+    action_vertical,
+    action_turn,
+    action_primary,
+    action_secondary,
+    action_tertiary,
+    action_special,
+    action_vent,
+    action_ewar,
+    action_target,
     action_message,
-):  # fmt: skip
-    """Runs at the nearest foe it knows of; without one it goes to the zone and looks towards where the others start."""
+):
+    """Runs at the nearest foe it knows of; without one it goes to the zone and looks towards where
+    the others start."""
     slot = choose_target(contact, line, env, agent, per_team)
     here = chart[env]
     go_x, go_z, view_x, view_z = float32(0.0), float32(0.0), float32(1.0), float32(0.0)
     if slot >= 0:
         other = contact[env, agent, slot]
-        view_x, view_z, d = towards(position, env, agent, position[env, other, 0], position[env, other, 2])
-        if d > (HEAVY_STAND_OFF if kind[agent] == HEAVY else STAND_OFF) or not in_line(line, env, agent, other):
-            go_x, go_z = steer(bank_stand, bank_floor, position, env, agent, here, world, per_team, view_x, view_z)
+        view_x, view_z, d = towards(
+            position, env, agent, position[env, other, 0], position[env, other, 2]
+        )
+        if d > (HEAVY_STAND_OFF if kind[agent] == HEAVY else STAND_OFF) or not in_line(
+            line, env, agent, other
+        ):
+            go_x, go_z = steer(
+                bank_stand, bank_floor, position, env, agent, here, world, per_team, view_x, view_z
+            )
     else:
         go_x, go_z = downhill(bank_distance, position, env, agent, here, world, per_team)
         view_x, view_z = go_x, go_z
@@ -183,19 +341,75 @@ def hunter(
             corner = float32(world) if agent < per_team else float32(0.0)
             view_x, view_z, _ = towards(position, env, agent, corner, corner)
             go_x, go_z = float32(0.0), float32(0.0)
-    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(
+        yaw,
+        velocity,
+        kind,
+        env,
+        agent,
+        action_forward,
+        action_strafe,
+        action_vertical,
+        action_turn,
+        go_x,
+        go_z,
+        view_x,
+        view_z,
+    )
     fight(
-        env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
-        action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
-    )  # fmt: skip
+        env,
+        agent,
+        message,
+        kind,
+        heat,
+        mask_primary,
+        mask_secondary,
+        mask_tertiary,
+        action_primary,
+        action_secondary,
+        action_tertiary,
+        action_special,
+        action_vent,
+        action_ewar,
+        action_target,
+        action_message,
+        slot,
+    )
 
 
 @phase(lanes="agents", writes=WRITES)
 def defender(
-    env, agent, world, per_team, message, kind, chart, position, velocity, yaw, heat, contact, line, bank_zone, bank_distance,
-    mask_primary, mask_secondary, mask_tertiary, action_forward, action_strafe, action_vertical, action_turn, action_primary,
-    action_secondary, action_tertiary, action_special, action_vent, action_ewar, action_target, action_message,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    per_team,
+    message,
+    kind,
+    chart,
+    position,
+    velocity,
+    yaw,
+    heat,
+    contact,
+    line,
+    bank_zone,
+    bank_distance,
+    mask_primary,
+    mask_secondary,
+    mask_tertiary,
+    action_forward,
+    action_strafe,
+    action_vertical,
+    action_turn,
+    action_primary,
+    action_secondary,
+    action_tertiary,
+    action_special,
+    action_vent,
+    action_ewar,
+    action_target,
+    action_message,
+):
     """Stops as soon as it is inside the zone, on its own side, and shoots at what comes."""
     slot = choose_target(contact, line, env, agent, per_team)
     here = chart[env]
@@ -206,8 +420,37 @@ def defender(
         go_x, go_z = downhill(bank_distance, position, env, agent, here, world, per_team)
         view_x, view_z = go_x, go_z
     view_x, view_z = look_at(position, contact, env, agent, slot, view_x, view_z)
-    walk(yaw, velocity, kind, env, agent, action_forward, action_strafe, action_vertical, action_turn, go_x, go_z, view_x, view_z)
+    walk(
+        yaw,
+        velocity,
+        kind,
+        env,
+        agent,
+        action_forward,
+        action_strafe,
+        action_vertical,
+        action_turn,
+        go_x,
+        go_z,
+        view_x,
+        view_z,
+    )
     fight(
-        env, agent, message, kind, heat, mask_primary, mask_secondary, mask_tertiary, action_primary, action_secondary,
-        action_tertiary, action_special, action_vent, action_ewar, action_target, action_message, slot,
-    )  # fmt: skip
+        env,
+        agent,
+        message,
+        kind,
+        heat,
+        mask_primary,
+        mask_secondary,
+        mask_tertiary,
+        action_primary,
+        action_secondary,
+        action_tertiary,
+        action_special,
+        action_vent,
+        action_ewar,
+        action_target,
+        action_message,
+        slot,
+    )

@@ -12,9 +12,12 @@ SCOUT, LIGHT, MEDIUM, HEAVY = range(4)
 NUM_CLASSES = 4
 CLASS_NAMES = ("scout", "light", "medium", "heavy")
 
-# A pack. A smaller team is its first mechs (two: a medium and a light), a larger one starts a second pack.
+# A pack. A smaller team is its first mechs (two: a medium and a light), a larger one starts a
+# second pack.
 PACK_SIZE = 10
-PACK = np.array([MEDIUM, LIGHT, HEAVY, MEDIUM, LIGHT, SCOUT, MEDIUM, MEDIUM, LIGHT, MEDIUM], np.int8)
+PACK = np.array(
+    [MEDIUM, LIGHT, HEAVY, MEDIUM, LIGHT, SCOUT, MEDIUM, MEDIUM, LIGHT, MEDIUM], np.int8
+)
 
 HALF = np.array([0.6, 0.75, 1.25, 1.75], np.float32)  # half of the width
 TALL = np.array([1.8, 2.0, 3.0, 4.0], np.float32)
@@ -36,7 +39,9 @@ LOW = 0.4  # hits from below this part of the height go to the legs
 
 LASER, FLAMER, MISSILE, GAUSS, AUTOCANNON, PAINTER = range(6)
 NO_WEAPON = -1
-PRIMARY, SECONDARY, TERTIARY, SPECIAL = range(4)  # the keys that fire; special is the smoke launcher of every class
+PRIMARY, SECONDARY, TERTIARY, SPECIAL = range(
+    4
+)  # the keys that fire; special is the smoke launcher of every class
 GUNS = 3  # keys that fire at a target
 KEYS = 4
 LOADOUT = np.array(
@@ -56,7 +61,9 @@ SHAKE = np.array([0.0, 0.0, 15.0, 60.0, 5.0, 0.0], np.float32)  # stability take
 HEAT = np.array([22.0, 10.0, 45.0, 15.0, 6.0, 0.0], np.float32)  # of the shooter, per shot
 SCORCH = np.array([4.0, 6.0, 0.0, 0.0, 0.0, 0.0], np.float32)  # heat of the target, per shot
 COOLDOWN = np.array([0.6, 0.15, 3.0, 4.0, 0.2, 1.0], np.float32)
-ARC_COS = np.array([math.cos(math.radians(a / 2)) for a in (120.0, 90.0, 180.0, 60.0, 90.0, 120.0)], np.float32)
+ARC_COS = np.array(
+    [math.cos(math.radians(a / 2)) for a in (120.0, 90.0, 180.0, 60.0, 90.0, 120.0)], np.float32
+)
 PAINTED_RANGE = 50.0  # a missile's, at a painted target
 PAINT_SECONDS, PAINT_BONUS = 5.0, 1.1
 SUPPRESS_SECONDS = 1.2

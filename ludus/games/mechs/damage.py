@@ -1,7 +1,9 @@
-"""What hits do: each mech gathers what others did to it, then pays for heat, falls and fire of its own.
+"""What hits do: each mech gathers what others did to it, then pays for heat, falls and fire of its
+own.
 
-`harm[victim, shooter]` is what a foe's fire took from a victim in this step, never more than the victim had left; splash on
-friends hurts them but counts for nobody. `harmed` remembers foes that helped, for assists.
+`harm[victim, shooter]` is what a foe's fire took from a victim in this step, never more than the
+victim had left; splash on friends hurts them but counts for nobody. `harmed` remembers foes that
+helped, for assists.
 """
 
 import math
@@ -31,7 +33,7 @@ from ludus.games.mechs.classes import (
     STEP_SECONDS,
     TALL,
     VENT,
-)  # fmt: skip
+)
 from ludus.games.mechs.movement import in_floor
 from ludus.games.mechs.projectiles import BURSTS, MISSILE_BURST, SPLASH
 from ludus.games.mechs.voxels import MOLTEN, WET
@@ -45,7 +47,7 @@ from ludus.games.mechs.weapons import (
     NOBODY,
     bearing,
     foes,
-)  # fmt: skip
+)
 from ludus.sim import float32, phase
 
 LAVA_HEAT, LAVA_DAMAGE, WATER_COOLING = 40.0, 5.0, 30.0  # a second
@@ -53,7 +55,8 @@ STEADIEST, LEGGED_SHARE, MOVING_SHARE, SUPPRESSED_SHARE = 0.1, 0.5, 0.5, 0.75
 
 
 def splash(burst, position, kind, env, shooter, which, agent):
-    """The part of a burst's effect that reaches a mech: 1 at its body, 0 from the splash radius on."""
+    """The part of a burst's effect that reaches a mech: 1 at its body, 0 from the splash radius
+    on."""
     half, tall = HALF[kind[agent]], TALL[kind[agent]]
     dx = max(abs(burst[env, shooter, which, 0] - position[env, agent, 0]) - half, 0.0)
     dz = max(abs(burst[env, shooter, which, 2] - position[env, agent, 2]) - half, 0.0)
@@ -63,7 +66,8 @@ def splash(burst, position, kind, env, shooter, which, agent):
 
 
 def take(hp, legs, env, agent, amount, low):
-    """Takes hit points; low hits take those of the legs first, as long as there are any. Returns what was taken."""
+    """Takes hit points; low hits take those of the legs first, as long as there are any. Returns
+    what was taken."""
     taken = float32(0.0)
     if low:
         taken = min(amount, legs[env, agent])
@@ -79,10 +83,30 @@ def take(hp, legs, env, agent, amount, low):
     writes=("hp", "legs", "heat", "stability", "suppressed", "painted", "harm", "harmed", "killer"),
 )
 def suffer(
-    env, agent, agents, per_team, kind, wreck, target, hit, burst, burst_live, position, facing, hp, legs, heat, stability,
-    suppressed, painted, harm, harmed, killer,
-):  # fmt: skip
-    """Gathers every hit and burst on this mech. The foe that took most in this step is its killer, should it be destroyed."""
+    env,
+    agent,
+    agents,
+    per_team,
+    kind,
+    wreck,
+    target,
+    hit,
+    burst,
+    burst_live,
+    position,
+    facing,
+    hp,
+    legs,
+    heat,
+    stability,
+    suppressed,
+    painted,
+    harm,
+    harmed,
+    killer,
+):
+    """Gathers every hit and burst on this mech. The foe that took most in this step is its killer,
+    should it be destroyed."""
     suppressed[env, agent] = max(suppressed[env, agent] - STEP_SECONDS, 0.0)
     was_painted = painted[env, agent] > 0.0
     painted[env, agent] = max(painted[env, agent] - STEP_SECONDS, 0.0)
@@ -98,10 +122,19 @@ def suffer(
         hostile = foes(agent, shooter, per_team)
         if target[env, shooter] == agent:
             if hit[env, shooter, HIT_DAMAGE] > 0.0:
-                taken += take(hp, legs, env, agent, bonus * hit[env, shooter, HIT_DAMAGE], hit[env, shooter, HIT_LOW] > 0.0)
+                taken += take(
+                    hp,
+                    legs,
+                    env,
+                    agent,
+                    bonus * hit[env, shooter, HIT_DAMAGE],
+                    hit[env, shooter, HIT_LOW] > 0.0,
+                )
                 stability[env, agent] -= hit[env, shooter, HIT_SHAKE]
                 heat[env, agent] += hit[env, shooter, HIT_SCORCH]
-                suppressed[env, agent] = max(suppressed[env, agent], hit[env, shooter, HIT_SUPPRESS])
+                suppressed[env, agent] = max(
+                    suppressed[env, agent], hit[env, shooter, HIT_SUPPRESS]
+                )
             if hit[env, shooter, HIT_PAINT] > 0.0:
                 painted[env, agent] = hit[env, shooter, HIT_PAINT]
                 harmed[env, agent, shooter] = True
@@ -115,7 +148,10 @@ def suffer(
                     amount = bonus * part * DAMAGE[weapon]
                     if bearing(facing, env, agent, dx, dz) < REAR_COS:
                         amount *= REAR_BONUS
-                    low = burst[env, shooter, which, 1] < position[env, agent, 1] + LOW * TALL[kind[agent]]
+                    low = (
+                        burst[env, shooter, which, 1]
+                        < position[env, agent, 1] + LOW * TALL[kind[agent]]
+                    )
                     taken += take(hp, legs, env, agent, amount, low)
                     stability[env, agent] -= part * SHAKE[weapon]
         if hostile and taken > 0.0:
@@ -128,10 +164,30 @@ def suffer(
 
 @phase(lanes="agents", writes=("hp", "heat", "stability", "down", "shut", "wreck", "killed"))
 def tend(
-    env, agent, kind, chart, position, velocity, legs, suppressed, jetting, ecm, eccm, action_vent, bank_floor, bank_ground, hp,
-    heat, stability, down, shut, wreck, killed,
-):  # fmt: skip
-    """Heat, balance and the floor, over the whole step; a mech without hit points is a wreck from now on."""
+    env,
+    agent,
+    kind,
+    chart,
+    position,
+    velocity,
+    legs,
+    suppressed,
+    jetting,
+    ecm,
+    eccm,
+    action_vent,
+    bank_floor,
+    bank_ground,
+    hp,
+    heat,
+    stability,
+    down,
+    shut,
+    wreck,
+    killed,
+):
+    """Heat, balance and the floor, over the whole step; a mech without hit points is a wreck from
+    now on."""
     killed[env, agent] = False
     if wreck[env, agent]:
         return
@@ -177,12 +233,40 @@ def tend(
 @phase(
     lanes="agents",
     writes=(
-        "hp", "legs", "heat", "stability", "suppressed", "painted", "down", "shut", "wreck", "killed", "killer", "harm", "harmed",
+        "hp",
+        "legs",
+        "heat",
+        "stability",
+        "suppressed",
+        "painted",
+        "down",
+        "shut",
+        "wreck",
+        "killed",
+        "killer",
+        "harm",
+        "harmed",
     ),
-)  # fmt: skip
+)
 def repair(
-    env, agent, agents, kind, hp, legs, heat, stability, suppressed, painted, down, shut, wreck, killed, killer, harm, harmed
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    kind,
+    hp,
+    legs,
+    heat,
+    stability,
+    suppressed,
+    painted,
+    down,
+    shut,
+    wreck,
+    killed,
+    killer,
+    harm,
+    harmed,
+):
     hp[env, agent] = MAX_HP[kind[agent]]
     legs[env, agent] = MAX_LEGS[kind[agent]]
     heat[env, agent] = 0.0

@@ -1,8 +1,10 @@
-"""The bank of maps, built once per batch: brushes in four biome patches, turned about the middle so that both sides match.
+"""The bank of maps, built once per batch: brushes in four biome patches, turned about the middle so
+that both sides match.
 
-The map from the low corner (where team 0 starts) up to the diagonal is drawn; the rest is the same turned by 180 degrees,
-so nothing is nearer, higher or harder for one team. The zone is in the middle. Three ways (a main lane and two flanks)
-from each start to the zone are level and free by construction; `route` proves it by walking from the zone.
+The map from the low corner (where team 0 starts) up to the diagonal is drawn; the rest is the same
+turned by 180 degrees, so nothing is nearer, higher or harder for one team. The zone is in the
+middle. Three ways (a main lane and two flanks) from each start to the zone are level and free by
+construction; `route` proves it by walking from the zone.
 """
 
 import math
@@ -14,7 +16,9 @@ from ludus.games.mechs.voxels import DRY, MOLTEN, WET
 from ludus.sim import float32, phase, random
 
 # What a brush paints.
-HILL, PLATEAU, ROCKS, TOWER, RUIN, WALL, BUNKER, GLASSHOUSE, FOREST, THICKET, LAKE, LAVA_FIELD = range(12)
+HILL, PLATEAU, ROCKS, TOWER, RUIN, WALL, BUNKER, GLASSHOUSE, FOREST, THICKET, LAKE, LAVA_FIELD = (
+    range(12)
+)
 BIOMES = np.array(
     [
         [HILL, PLATEAU, ROCKS, THICKET],  # highlands
@@ -37,7 +41,9 @@ WIDEST = 2  # columns to each side that the widest mech may touch
 COARSE = 6  # the coarse map has 6 x 6 tiles
 UNREACHED = 30_000
 
-ZONE, WAY_X, WAY_Z, BIOME, KIND, AT_X, AT_Z, SIZE, TALLNESS, COLUMN, PICK = range(41, 52)  # streams of randomness
+ZONE, WAY_X, WAY_Z, BIOME, KIND, AT_X, AT_Z, SIZE, TALLNESS, COLUMN, PICK = range(
+    41, 52
+)  # streams of randomness
 
 # hit points of a voxel
 TOWER_HP, WALL_HP, BUNKER_HP, RUIN_HP, TRUNK_HP, GLASS_HP = 80, 60, 100, 40, 30, 20
@@ -71,7 +77,9 @@ def draw(env, chart, world, first_map, bank_zone, bank_way, bank_brush):
     size = float32(world)
     bank_zone[chart, 0] = 0.5 * size
     bank_zone[chart, 1] = 0.5 * size
-    bank_zone[chart, 2] = random.between(key, ZONE, 0, SMALLEST_ZONE, max(SMALLEST_ZONE, min(LARGEST_ZONE, size / 9.0)))
+    bank_zone[chart, 2] = random.between(
+        key, ZONE, 0, SMALLEST_ZONE, max(SMALLEST_ZONE, min(LARGEST_ZONE, size / 9.0))
+    )
     for way in range(WAYS):
         middle_x, middle_z = 0.28, 0.28
         if way > 0:
@@ -79,13 +87,20 @@ def draw(env, chart, world, first_map, bank_zone, bank_way, bank_brush):
         bank_way[chart, way, 0] = size * (middle_x + random.between(key, WAY_X, way, -0.07, 0.07))
         bank_way[chart, way, 1] = size * (middle_z + random.between(key, WAY_Z, way, -0.07, 0.07))
     for brush in range(MOST_BRUSHES):
-        x, z = random.between(key, AT_X, brush, 0.0, size), random.between(key, AT_Z, brush, 0.0, size)
+        x, z = (
+            random.between(key, AT_X, brush, 0.0, size),
+            random.between(key, AT_Z, brush, 0.0, size),
+        )
         if x + z > size:
             x, z = size - x, size - z
-        angle = math.atan2(size - x - z, x - z)  # as seen from the middle: 0 to pi on this side of the diagonal
+        angle = math.atan2(
+            size - x - z, x - z
+        )  # as seen from the middle: 0 to pi on this side of the diagonal
         patch = min(max(int(float32(PATCHES) * angle / math.pi), 0), PATCHES - 1)
         biome = random.integer(key, BIOME, patch, NUM_BIOMES)
-        bank_brush[chart, brush, BRUSH_KIND] = float32(BIOMES[biome, random.integer(key, KIND, brush, BIOME_KINDS)])
+        bank_brush[chart, brush, BRUSH_KIND] = float32(
+            BIOMES[biome, random.integer(key, KIND, brush, BIOME_KINDS)]
+        )
         bank_brush[chart, brush, BRUSH_X] = x
         bank_brush[chart, brush, BRUSH_Z] = z
         bank_brush[chart, brush, BRUSH_RADIUS] = random.between(key, SIZE, brush, 3.0, 8.5)
@@ -141,16 +156,31 @@ def rise(bank_brush, chart, x, z, brushes, height, chance):
 
 
 def structure(kind, ax, az, radius, tall, chance):
-    """What a brush puts on the ground of a column: (walls, glass, foliage) as masks from the ground up, hit points, floor.
+    """What a brush puts on the ground of a column: (walls, glass, foliage) as masks from the ground
+    up, hit points, floor.
 
     ax and az are how far the column is from the brush's middle along each axis.
     """
     edge = max(ax, az)
     flat = ax * ax + az * az < radius * radius
     if kind == TOWER:
-        return (1 << (6 + int(6.0 * tall))) - 1 if edge < 1.5 + 1.5 * tall else 0, 0, 0, TOWER_HP, DRY
+        return (
+            (1 << (6 + int(6.0 * tall))) - 1 if edge < 1.5 + 1.5 * tall else 0,
+            0,
+            0,
+            TOWER_HP,
+            DRY,
+        )
     if kind == RUIN:
-        return (1 << (1 + int(3.0 * chance))) - 1 if radius - 1.0 < edge <= radius and chance < 0.7 else 0, 0, 0, RUIN_HP, DRY
+        return (
+            (1 << (1 + int(3.0 * chance))) - 1
+            if radius - 1.0 < edge <= radius and chance < 0.7
+            else 0,
+            0,
+            0,
+            RUIN_HP,
+            DRY,
+        )
     if kind == WALL:
         across, along = (ax, az) if tall < 0.5 else (az, ax)
         return 0b111 if across < 0.6 and along < radius else 0, 0, 0, WALL_HP, DRY
@@ -162,7 +192,13 @@ def structure(kind, ax, az, radius, tall, chance):
         return 0b10000 if edge <= half - 1.0 or door else 0b11111, 0, 0, BUNKER_HP, DRY
     if kind == GLASSHOUSE:
         half = min(radius, 5.0)
-        return 0, 0b1111 if half - 1.0 < edge <= half and min(ax, az) >= 2.0 else 0, 0, GLASS_HP, DRY
+        return (
+            0,
+            0b1111 if half - 1.0 < edge <= half and min(ax, az) >= 2.0 else 0,
+            0,
+            GLASS_HP,
+            DRY,
+        )
     if kind == FOREST and flat:
         if chance < 0.07:
             return 0b11111, 0, 0, TRUNK_HP, DRY
@@ -178,18 +214,41 @@ def structure(kind, ax, az, radius, tall, chance):
 
 @phase(
     lanes=("maps", "world"),
-    writes=("bank_solid", "bank_opaque", "bank_breakable", "bank_strength", "bank_floor", "bank_ground"),
+    writes=(
+        "bank_solid",
+        "bank_opaque",
+        "bank_breakable",
+        "bank_strength",
+        "bank_floor",
+        "bank_ground",
+    ),
 )
 def build(
-    env, chart, x, world, height, per_team, first_map, bank_zone, bank_way, bank_brush, bank_solid, bank_opaque, bank_breakable,
-    bank_strength, bank_floor, bank_ground,
-):  # fmt: skip
+    env,
+    chart,
+    x,
+    world,
+    height,
+    per_team,
+    first_map,
+    bank_zone,
+    bank_way,
+    bank_brush,
+    bank_solid,
+    bank_opaque,
+    bank_breakable,
+    bank_strength,
+    bank_floor,
+    bank_ground,
+):
     """The columns with one x: masks, hit points, floor and ground."""
     key = map_key(first_map + chart)
     brushes = min(max(MOST_BRUSHES * world * world // 10_000, 4), MOST_BRUSHES)
     for z in range(world):
         u, v = x, z
-        if x + z > world - 1 or (x + z == world - 1 and x > z):  # the other side: what stands there turned by 180 degrees
+        if x + z > world - 1 or (
+            x + z == world - 1 and x > z
+        ):  # the other side: what stands there turned by 180 degrees
             u, v = world - 1 - x, world - 1 - z
         mid_u, mid_v = float32(u) + 0.5, float32(v) + 0.5
         ground, walls, glass, foliage, strength, floor = BASE, 0, 0, 0, 0, DRY
@@ -235,7 +294,8 @@ def top_of(mask):
 
 @phase(lanes=("maps", "world"), writes=("bank_top", "bank_stand"))
 def level(env, chart, x, world, bank_solid, bank_top, bank_stand):
-    """How high each column is, and how high the widest mech stands over it: on the highest voxel around."""
+    """How high each column is, and how high the widest mech stands over it: on the highest voxel
+    around."""
     for z in range(world):
         every = 0
         for i in range(max(x - WIDEST, 0), min(x + WIDEST + 1, world)):
@@ -247,12 +307,15 @@ def level(env, chart, x, world, bank_solid, bank_top, bank_stand):
 
 @phase(lanes="maps", writes=("bank_distance", "bank_queue"))
 def route(env, chart, world, bank_floor, bank_top, bank_stand, bank_distance, bank_queue):
-    """Columns to walk from the zone's middle, by steps that wide and narrow mechs can take both ways and not through lava."""
+    """Columns to walk from the zone's middle, by steps that wide and narrow mechs can take both
+    ways and not through lava."""
     for x in range(world):
         for z in range(world):
             bank_distance[chart, x, z] = UNREACHED
     head, tail = 0, 0
-    for x in range((world - 1) // 2, world // 2 + 1):  # the middle may be the corner of four columns
+    for x in range(
+        (world - 1) // 2, world // 2 + 1
+    ):  # the middle may be the corner of four columns
         for z in range((world - 1) // 2, world // 2 + 1):
             bank_distance[chart, x, z] = 0
             bank_queue[chart, tail // world, tail % world] = x * world + z
@@ -264,7 +327,13 @@ def route(env, chart, world, bank_floor, bank_top, bank_stand, bank_distance, ba
         for side in range(4):
             nx = x + (1 if side == 0 else (-1 if side == 1 else 0))
             nz = z + (1 if side == 2 else (-1 if side == 3 else 0))
-            if nx < 0 or nz < 0 or nx >= world or nz >= world or bank_distance[chart, nx, nz] != UNREACHED:
+            if (
+                nx < 0
+                or nz < 0
+                or nx >= world
+                or nz >= world
+                or bank_distance[chart, nx, nz] != UNREACHED
+            ):
                 continue
             climb = int(bank_stand[chart, nx, nz]) - int(bank_stand[chart, x, z])
             rise_here = int(bank_top[chart, nx, nz]) - int(bank_top[chart, x, z])
@@ -280,7 +349,9 @@ def survey(env, chart, world, bank_distance, bank_coarse):
     for i in range(COARSE):
         for j in range(COARSE):
             count, closed = 0, 0
-            for x in range(i * world // COARSE, -(-(i + 1) * world // COARSE)):  # rounded outwards: the same from both sides
+            for x in range(
+                i * world // COARSE, -(-(i + 1) * world // COARSE)
+            ):  # rounded outwards: the same from both sides
                 for z in range(j * world // COARSE, -(-(j + 1) * world // COARSE)):
                     count += 1
                     if bank_distance[chart, x, z] == UNREACHED:

@@ -12,7 +12,10 @@ EARNED = 4
 
 def zone_distance(bank_zone, position, env, agent, chart):
     """Metres from the zone's middle, over the ground."""
-    dx, dz = position[env, agent, 0] - bank_zone[chart, 0], position[env, agent, 2] - bank_zone[chart, 1]
+    dx, dz = (
+        position[env, agent, 0] - bank_zone[chart, 0],
+        position[env, agent, 2] - bank_zone[chart, 1],
+    )
     return math.sqrt(dx * dx + dz * dz)
 
 
@@ -24,7 +27,8 @@ def closeness(bank_zone, position, env, agent, chart, world):
 
 @phase(lanes="agents", writes="earned")
 def earn(env, agent, per_team, harm, harmed, killed, killer, earned):
-    """What this mech itself did in this step. A kill pays its killer; everybody else who helped gets one assist for it."""
+    """What this mech itself did in this step. A kill pays its killer; everybody else who helped
+    gets one assist for it."""
     damage, kills, assists = float32(0.0), 0, 0
     first = per_team if agent < per_team else 0
     for victim in range(first, first + per_team):
@@ -42,16 +46,34 @@ def earn(env, agent, per_team, harm, harmed, killed, killer, earned):
 
 @phase(writes=("score", "tick", "left", "terminated", "outcome"))
 def judge(
-    env, agents, per_team, step, max_steps, kind, wreck, hp, chart, position, bank_zone, score, tick, left, terminated, outcome
-):  # fmt: skip
-    """The heavier team in the zone scores by its margin. Half the episode's seconds win, or elimination, or more at the end."""
+    env,
+    agents,
+    per_team,
+    step,
+    max_steps,
+    kind,
+    wreck,
+    hp,
+    chart,
+    position,
+    bank_zone,
+    score,
+    tick,
+    left,
+    terminated,
+    outcome,
+):
+    """The heavier team in the zone scores by its margin. Half the episode's seconds win, or
+    elimination, or more at the end."""
     tons_0, tons_1, hp_0, hp_1 = 0.0, 0.0, 0.0, 0.0
     left[env, 0] = 0
     left[env, 1] = 0
     for agent in range(agents):
         if wreck[env, agent]:
             continue
-        inside = zone_distance(bank_zone, position, env, agent, chart[env]) <= bank_zone[chart[env], 2]
+        inside = (
+            zone_distance(bank_zone, position, env, agent, chart[env]) <= bank_zone[chart[env], 2]
+        )
         tons = TONS[kind[agent]] if inside else 0.0
         if agent < per_team:
             left[env, 0] += 1
@@ -94,15 +116,50 @@ def mixed(earned, env, agent, per_team, what, team_share):
 @phase(
     lanes="agents",
     writes=(
-        "potential", "idle", "term_zone", "term_approach", "term_damage", "term_kill", "term_assist", "term_death", "term_win",
-        "goal_win", "goal_draw", "goal_zone_share", "goal_survival",
+        "potential",
+        "idle",
+        "term_zone",
+        "term_approach",
+        "term_damage",
+        "term_kill",
+        "term_assist",
+        "term_death",
+        "term_win",
+        "goal_win",
+        "goal_draw",
+        "goal_zone_share",
+        "goal_survival",
     ),
-)  # fmt: skip
+)
 def pay(
-    env, agent, world, per_team, team_share, chart, wreck, position, bank_zone, earned, tick, score, terminated, outcome, potential,
-    idle, term_zone, term_approach, term_damage, term_kill, term_assist, term_death, term_win, goal_win, goal_draw,
-    goal_zone_share, goal_survival,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    per_team,
+    team_share,
+    chart,
+    wreck,
+    position,
+    bank_zone,
+    earned,
+    tick,
+    score,
+    terminated,
+    outcome,
+    potential,
+    idle,
+    term_zone,
+    term_approach,
+    term_damage,
+    term_kill,
+    term_assist,
+    term_death,
+    term_win,
+    goal_win,
+    goal_draw,
+    goal_zone_share,
+    goal_survival,
+):
     """Rewards and goals. A wreck takes no more decisions, but still wins or loses with its team."""
     team = 0 if agent < per_team else 1
     share = team_share[env]

@@ -12,7 +12,7 @@ from ludus.games.mechs.classes import (
     SUBSTEPS,
     TALL,
     TURN,
-)  # fmt: skip
+)
 from ludus.games.mechs.maps import SPAWN_APART, spawn_columns
 from ludus.games.mechs.voxels import WET, overlaps
 from ludus.sim import float32, geometry, phase, random
@@ -56,12 +56,39 @@ def jostle(env, agent, agents, wreck, kind, position, push):
     push[env, agent, 1] = geometry.clamp(push_z, -PUSH, PUSH)
 
 
-@phase(lanes="agents", writes=("position", "velocity", "yaw", "facing", "fall", "grounded", "jetting"))
+@phase(
+    lanes="agents", writes=("position", "velocity", "yaw", "facing", "fall", "grounded", "jetting")
+)
 def move(
-    env, agent, world, height, kind, wreck, down, shut, legs, chart, action_forward, action_strafe, action_vertical, action_turn,
-    push, bank_floor, bank_ground, bank_solid, patch_solid, patch_key, touched, position, velocity, yaw, facing, fall, grounded,
+    env,
+    agent,
+    world,
+    height,
+    kind,
+    wreck,
+    down,
+    shut,
+    legs,
+    chart,
+    action_forward,
+    action_strafe,
+    action_vertical,
+    action_turn,
+    push,
+    bank_floor,
+    bank_ground,
+    bank_solid,
+    patch_solid,
+    patch_key,
+    touched,
+    position,
+    velocity,
+    yaw,
+    facing,
+    fall,
+    grounded,
     jetting,
-):  # fmt: skip
+):
     """Five sub-steps of walking, jets and falling. `velocity` is what the whole step came to."""
     if wreck[env, agent]:
         return
@@ -95,16 +122,44 @@ def move(
             if new_x == x and new_z == z:
                 continue
             up = y
-            if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new_x, y, new_z):
+            if overlaps(
+                bank_solid,
+                patch_solid,
+                patch_key,
+                touched,
+                env,
+                here,
+                world,
+                half,
+                tall,
+                new_x,
+                y,
+                new_z,
+            ):
                 up = float32(int(y + STEP_UP))
                 if not stands or up <= y:
                     continue
-                if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, new_x, up, new_z):
+                if overlaps(
+                    bank_solid,
+                    patch_solid,
+                    patch_key,
+                    touched,
+                    env,
+                    here,
+                    world,
+                    half,
+                    tall,
+                    new_x,
+                    up,
+                    new_z,
+                ):
                     continue
             x, y, z = new_x, up, new_z
         speed = geometry.clamp(speed + (lift - GRAVITY) * DT, -FASTEST_FALL, FASTEST_RISE)
         new = min(y + speed * DT, float32(height))
-        if overlaps(bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, x, new, z):
+        if overlaps(
+            bank_solid, patch_solid, patch_key, touched, env, here, world, half, tall, x, new, z
+        ):
             stands = new < y
             if stands:
                 y = min(y, float32(int(new) + 1))
@@ -121,18 +176,45 @@ def move(
     grounded[env, agent] = stands
 
 
-@phase(lanes="agents", writes=("position", "velocity", "yaw", "facing", "fall", "grounded", "jetting", "push"))
+@phase(
+    lanes="agents",
+    writes=("position", "velocity", "yaw", "facing", "fall", "grounded", "jetting", "push"),
+)
 def spawn(
-    env, agent, world, per_team, key, bank_ground, chart, position, velocity, yaw, facing, fall, grounded, jetting, push
-):  # fmt: skip
-    """Team 0 stands in a square at the low corner, team 1 in the same square turned by 180 degrees, each a little off its seat.
+    env,
+    agent,
+    world,
+    per_team,
+    key,
+    bank_ground,
+    chart,
+    position,
+    velocity,
+    yaw,
+    facing,
+    fall,
+    grounded,
+    jetting,
+    push,
+):
+    """Team 0 stands in a square at the low corner, team 1 in the same square turned by 180 degrees,
+    each a little off its seat.
 
-    Without the offsets two identical teams would mirror each other to the end, and every match would be a draw.
+    Without the offsets two identical teams would mirror each other to the end, and every match
+    would be a draw.
     """
     columns = spawn_columns(per_team)
     seat = agent % per_team
-    x = SPAWN_APART * (float32(seat // columns) + 0.5) + 0.5 + random.between(key[env], SPAWN_X, agent, -OFF_SEAT, OFF_SEAT)
-    z = SPAWN_APART * (float32(seat % columns) + 0.5) + 0.5 + random.between(key[env], SPAWN_Z, agent, -OFF_SEAT, OFF_SEAT)
+    x = (
+        SPAWN_APART * (float32(seat // columns) + 0.5)
+        + 0.5
+        + random.between(key[env], SPAWN_X, agent, -OFF_SEAT, OFF_SEAT)
+    )
+    z = (
+        SPAWN_APART * (float32(seat % columns) + 0.5)
+        + 0.5
+        + random.between(key[env], SPAWN_Z, agent, -OFF_SEAT, OFF_SEAT)
+    )
     angle = 0.25 * math.pi + random.between(key[env], SPAWN_YAW, agent, -OFF_YAW, OFF_YAW)
     if agent >= per_team:
         x, z, angle = float32(world) - x, float32(world) - z, angle - math.pi

@@ -1,7 +1,7 @@
 """What a mech observes: names, where each group starts, and the phases that write it.
 
-Directions are the mech's own (ahead, right), places are its team's (the start is the low corner for both), so that one
-policy can play either side. Slots that hold nothing are zero, with `valid` 0.
+Directions are the mech's own (ahead, right), places are its team's (the start is the low corner for
+both), so that one policy can play either side. Slots that hold nothing are zero, with `valid` 0.
 """
 
 import math
@@ -30,7 +30,7 @@ from ludus.games.mechs.classes import (
     SUPPRESS_SECONDS,
     TALL,
     TERTIARY,
-)  # fmt: skip
+)
 from ludus.games.mechs.maps import COARSE, LARGEST_ZONE
 from ludus.games.mechs.match import WON_AT, zone_distance
 from ludus.games.mechs.movement import STEP_UP, in_floor
@@ -43,27 +43,86 @@ MATES = PACK_SIZE - 1
 LONGEST_MESSAGE = 8
 VIEW = 11  # the occupancy map has 11 x 11 cells of a metre, aligned to the mech
 
-BODY = ["x", "y", "z", "yaw_cos", "yaw_sin", "velocity_ahead", "velocity_right", "velocity_up", "grounded"]
+BODY = [
+    "x",
+    "y",
+    "z",
+    "yaw_cos",
+    "yaw_sin",
+    "velocity_ahead",
+    "velocity_right",
+    "velocity_up",
+    "grounded",
+]
 CONDITION = [
-    "hp", "legs", "legged", "heat", "shut", "stability", "down", "suppressed", "painted", "hunted", "in_water", "in_lava",
-]  # fmt: skip
-ARMS = ["wait_primary", "wait_secondary", "wait_tertiary", "wait_special", "missile_flies", "shell_flies", "lock"]
+    "hp",
+    "legs",
+    "legged",
+    "heat",
+    "shut",
+    "stability",
+    "down",
+    "suppressed",
+    "painted",
+    "hunted",
+    "in_water",
+    "in_lava",
+]
+ARMS = [
+    "wait_primary",
+    "wait_secondary",
+    "wait_tertiary",
+    "wait_special",
+    "missile_flies",
+    "shell_flies",
+    "lock",
+]
 EWAR = ["ecm", "eccm", "quality"]
 KIND = [f"is_{name}" for name in CLASS_NAMES]
 CLOCK = ["own_score", "foe_score", "time_left", "own_left", "foe_left"]
-ZONE = ["zone_ahead", "zone_right", "zone_distance", "zone_radius", "in_zone", "own_tick", "foe_tick"]
+ZONE = [
+    "zone_ahead",
+    "zone_right",
+    "zone_distance",
+    "zone_radius",
+    "in_zone",
+    "own_tick",
+    "foe_tick",
+]
 CONTACT = [
-    "valid", "foe", "ahead", "right", "up", "distance", "faces_ahead", "faces_right", "velocity_ahead", "velocity_right", "hp",
-    "legs", "heat", "painted", "down", "in_line", "in_zone", *KIND,
-]  # fmt: skip
+    "valid",
+    "foe",
+    "ahead",
+    "right",
+    "up",
+    "distance",
+    "faces_ahead",
+    "faces_right",
+    "velocity_ahead",
+    "velocity_right",
+    "hp",
+    "legs",
+    "heat",
+    "painted",
+    "down",
+    "in_line",
+    "in_zone",
+    *KIND,
+]
 MATE = ["valid", "ahead", "right", *(f"message{i}" for i in range(LONGEST_MESSAGE))]
 
 NAMES = [
-    *BODY, *CONDITION, *ARMS, *EWAR, *KIND, *CLOCK, *ZONE,
+    *BODY,
+    *CONDITION,
+    *ARMS,
+    *EWAR,
+    *KIND,
+    *CLOCK,
+    *ZONE,
     *(f"contact{i}_{name}" for i in range(CONTACTS) for name in CONTACT),
     *(f"mate{i}_{name}" for i in range(MATES) for name in MATE),
     *(f"map{i}_{j}_closed" for i in range(COARSE) for j in range(COARSE)),
-]  # fmt: skip
+]
 
 BODY_AT = 0
 CONDITION_AT = BODY_AT + len(BODY)
@@ -88,15 +147,38 @@ FREE, SHALLOW, HIDDEN, HURTS, CLOSED = 0, 64, 128, 192, 255
 
 
 def side(agent, per_team):
-    """1 for team 0, -1 for team 1, whose places and absolute directions are turned by 180 degrees."""
+    """1 for team 0, -1 for team 1, whose places and absolute directions are turned by 180
+    degrees."""
     return float32(1.0) if agent < per_team else float32(-1.0)
 
 
 @phase(lanes="agents", writes="observation")
 def observe_body(
-    env, agent, world, height, per_team, kind, chart, wreck, bank_floor, bank_ground, bank_zone, position, velocity, facing,
-    grounded, hp, legs, heat, shut, stability, down, suppressed, painted, observation,
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    height,
+    per_team,
+    kind,
+    chart,
+    wreck,
+    bank_floor,
+    bank_ground,
+    bank_zone,
+    position,
+    velocity,
+    facing,
+    grounded,
+    hp,
+    legs,
+    heat,
+    shut,
+    stability,
+    down,
+    suppressed,
+    painted,
+    observation,
+):
     """Body, condition and zone."""
     what, sign = kind[agent], side(agent, per_team)
     ahead_x, ahead_z = facing[env, agent, 0], facing[env, agent, 1]
@@ -112,7 +194,11 @@ def observe_body(
     observation[env, agent, at + 6] = (vz * ahead_x - vx * ahead_z) / FASTEST
     observation[env, agent, at + 7] = velocity[env, agent, 1] / FASTEST
     observation[env, agent, at + 8] = 1.0 if grounded[env, agent] else 0.0
-    floor = DRY if wreck[env, agent] else in_floor(bank_floor, bank_ground, position, env, agent, chart[env])
+    floor = (
+        DRY
+        if wreck[env, agent]
+        else in_floor(bank_floor, bank_ground, position, env, agent, chart[env])
+    )
     at = CONDITION_AT
     observation[env, agent, at] = hp[env, agent] / MAX_HP[what]
     observation[env, agent, at + 1] = legs[env, agent] / MAX_LEGS[what]
@@ -128,7 +214,10 @@ def observe_body(
     for i in range(NUM_CLASSES):
         observation[env, agent, KIND_AT + i] = 1.0 if what == i else 0.0
     here = chart[env]
-    dx, dz = bank_zone[here, 0] - position[env, agent, 0], bank_zone[here, 1] - position[env, agent, 2]
+    dx, dz = (
+        bank_zone[here, 0] - position[env, agent, 0],
+        bank_zone[here, 1] - position[env, agent, 2],
+    )
     away = zone_distance(bank_zone, position, env, agent, here)
     at = ZONE_AT
     observation[env, agent, at] = (dx * ahead_x + dz * ahead_z) / max(away, 1e-3)
@@ -140,9 +229,25 @@ def observe_body(
 
 @phase(lanes="agents", writes="observation")
 def observe_match(
-    env, agent, agents, per_team, step, max_steps, kind, score, tick, left, ecm, eccm, quality, cooldown, missile_left,
-    missile_target, shell_left, observation,
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    per_team,
+    step,
+    max_steps,
+    kind,
+    score,
+    tick,
+    left,
+    ecm,
+    eccm,
+    quality,
+    cooldown,
+    missile_left,
+    missile_target,
+    shell_left,
+    observation,
+):
     """Weapons, electronic warfare, scores and the clock."""
     own, foe = (0, 1) if agent < per_team else (1, 0)
     for gun in range(GUNS):
@@ -172,9 +277,25 @@ def observe_match(
 
 @phase(lanes="agents", writes="observation")
 def observe_contacts(
-    env, agent, per_team, kind, chart, bank_zone, position, velocity, facing, hp, legs, heat, painted, down, line, contact,
-    contact_distance, observation,
-):  # fmt: skip
+    env,
+    agent,
+    per_team,
+    kind,
+    chart,
+    bank_zone,
+    position,
+    velocity,
+    facing,
+    hp,
+    legs,
+    heat,
+    painted,
+    down,
+    line,
+    contact,
+    contact_distance,
+    observation,
+):
     """The contacts, relative to this mech."""
     ahead_x, ahead_z = facing[env, agent, 0], facing[env, agent, 1]
     for slot in range(CONTACTS):
@@ -205,8 +326,12 @@ def observe_contacts(
         observation[env, agent, at + 12] = min(heat[env, other] / HEAT_CAP[what], 4.0)
         observation[env, agent, at + 13] = painted[env, other] / PAINT_SECONDS
         observation[env, agent, at + 14] = 1.0 if down[env, other] > 0.0 else 0.0
-        observation[env, agent, at + 15] = 1.0 if hostile and in_line(line, env, agent, other) else 0.0
-        inside = zone_distance(bank_zone, position, env, other, chart[env]) <= bank_zone[chart[env], 2]
+        observation[env, agent, at + 15] = (
+            1.0 if hostile and in_line(line, env, agent, other) else 0.0
+        )
+        inside = (
+            zone_distance(bank_zone, position, env, other, chart[env]) <= bank_zone[chart[env], 2]
+        )
         observation[env, agent, at + 16] = 1.0 if inside else 0.0
         for i in range(NUM_CLASSES):
             observation[env, agent, at + CONTACT_KIND + i] = 1.0 if what == i else 0.0
@@ -243,15 +368,33 @@ def observe_map(env, agent, per_team, chart, bank_coarse, observation):
     for i in range(COARSE):
         for j in range(COARSE):
             tile_x, tile_z = (i, j) if agent < per_team else (COARSE - 1 - i, COARSE - 1 - j)
-            observation[env, agent, MAP_AT + i * COARSE + j] = bank_coarse[chart[env], tile_x, tile_z]
+            observation[env, agent, MAP_AT + i * COARSE + j] = bank_coarse[
+                chart[env], tile_x, tile_z
+            ]
 
 
 @phase(lanes=("agents", "view"), writes="seen_occupancy")
 def observe_occupancy(
-    env, agent, row, world, view, kind, chart, position, facing, bank_solid, bank_opaque, bank_floor, patch_solid,
-    patch_opaque, patch_key, touched, seen_occupancy,
-):  # fmt: skip
-    """One row of the map around the mech, the first row farthest ahead: what would stop, hurt, slow or hide it there."""
+    env,
+    agent,
+    row,
+    world,
+    view,
+    kind,
+    chart,
+    position,
+    facing,
+    bank_solid,
+    bank_opaque,
+    bank_floor,
+    patch_solid,
+    patch_opaque,
+    patch_key,
+    touched,
+    seen_occupancy,
+):
+    """One row of the map around the mech, the first row farthest ahead: what would stop, hurt, slow
+    or hide it there."""
     here = chart[env]
     low = int(position[env, agent, 1] + STEP_UP)  # a lower step can be walked up
     high = max(int(position[env, agent, 1] + TALL[kind[agent]] - 1e-3), low)
@@ -280,14 +423,42 @@ def observe_occupancy(
 @phase(
     lanes="agents",
     writes=(
-        "mask_primary", "mask_secondary", "mask_tertiary", "mask_special", "mask_vent", "mask_ewar", "mask_target", "observation",
+        "mask_primary",
+        "mask_secondary",
+        "mask_tertiary",
+        "mask_special",
+        "mask_vent",
+        "mask_ewar",
+        "mask_target",
+        "observation",
     ),
-)  # fmt: skip
+)
 def observe_options(
-    env, agent, per_team, kind, wreck, down, shut, contact, line, position, facing, painted, cooldown, heat, mask_primary,
-    mask_secondary, mask_tertiary, mask_special, mask_vent, mask_ewar, mask_target, observation,
-):  # fmt: skip
-    """Which keys can do anything now, which contacts can be fired at, and whether a missile has a target to lock."""
+    env,
+    agent,
+    per_team,
+    kind,
+    wreck,
+    down,
+    shut,
+    contact,
+    line,
+    position,
+    facing,
+    painted,
+    cooldown,
+    heat,
+    mask_primary,
+    mask_secondary,
+    mask_tertiary,
+    mask_special,
+    mask_vent,
+    mask_ewar,
+    mask_target,
+    observation,
+):
+    """Which keys can do anything now, which contacts can be fired at, and whether a missile has a
+    target to lock."""
     what = kind[agent]
     active = able(wreck, down, shut, env, agent)
     first, second, third = False, False, False
@@ -307,14 +478,24 @@ def observe_options(
                     third = third or gun == TERTIARY
     soon = STEP_SECONDS - 1e-3
     mask_primary[env, agent] = first and cooldown[env, agent, PRIMARY] < soon
-    mask_secondary[env, agent] = (second and cooldown[env, agent, SECONDARY] < soon) or (active and what == SCOUT)
+    mask_secondary[env, agent] = (second and cooldown[env, agent, SECONDARY] < soon) or (
+        active and what == SCOUT
+    )
     mask_tertiary[env, agent] = third and cooldown[env, agent, TERTIARY] < soon
     mask_special[env, agent] = active and cooldown[env, agent, SPECIAL] < soon
     mask_vent[env, agent] = not wreck[env, agent] and heat[env, agent] > 0.0
     mask_ewar[env, agent] = active and what == SCOUT
-    observation[env, agent, LOCK_AT] = 1.0 if second and LOADOUT[what, SECONDARY] == MISSILE else 0.0
+    observation[env, agent, LOCK_AT] = (
+        1.0 if second and LOADOUT[what, SECONDARY] == MISSILE else 0.0
+    )
 
 
 PHASES = [
-    observe_body, observe_match, observe_contacts, observe_mates, observe_map, observe_occupancy, observe_options,
-]  # fmt: skip
+    observe_body,
+    observe_match,
+    observe_contacts,
+    observe_mates,
+    observe_map,
+    observe_occupancy,
+    observe_options,
+]

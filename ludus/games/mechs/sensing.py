@@ -1,6 +1,7 @@
 """Who knows of whom: lines of sight through voxels and smoke, radar under jamming, paint and heat.
 
-`line[a, b]` holds for a of team 0 and b of team 1: lines are the same both ways, so each is cast once per step.
+`line[a, b]` holds for a of team 0 and b of team 1: lines are the same both ways, so each is cast
+once per step.
 """
 
 import math
@@ -12,7 +13,10 @@ from ludus.sim import float32, geometry, phase
 
 CONTACTS = 5
 RADAR = 14.0  # metres, times the quality of the radar
-HOT, HEAT_SIGHT = 0.7, 20.0  # a mech hotter than this part of its cap is noticed from this far, walls or not
+HOT, HEAT_SIGHT = (
+    0.7,
+    20.0,
+)  # a mech hotter than this part of its cap is noticed from this far, walls or not
 EWAR_RANGE = 50.0
 JAM, COUNTER = 0.85, 0.65
 WORST_QUALITY, BEST_QUALITY = 0.25, 1.5
@@ -25,7 +29,11 @@ def in_smoke(smoke, smoke_left, env, agents, ax, ay, az, bx, by, bz):
     for thrower in range(agents):
         if smoke_left[env, thrower] <= 0.0:
             continue
-        sx, sy, sz = smoke[env, thrower, 0] - ax, smoke[env, thrower, 1] - ay, smoke[env, thrower, 2] - az
+        sx, sy, sz = (
+            smoke[env, thrower, 0] - ax,
+            smoke[env, thrower, 1] - ay,
+            smoke[env, thrower, 2] - az,
+        )
         t = geometry.clamp((sx * dx + sy * dy + sz * dz) / length, 0.0, 1.0)
         sx, sy, sz = sx - t * dx, sy - t * dy, sz - t * dz
         if sx * sx + sy * sy + sz * sz < SMOKE_RADIUS * SMOKE_RADIUS:
@@ -35,21 +43,59 @@ def in_smoke(smoke, smoke_left, env, agents, ax, ay, az, bx, by, bz):
 
 @phase(lanes=("agents", "agents"), writes="line")
 def look(
-    env, agent, other, agents, per_team, world, sight_range, kind, wreck, chart, position, smoke, smoke_left, bank_opaque,
-    patch_opaque, patch_key, touched, line,
-):  # fmt: skip
+    env,
+    agent,
+    other,
+    agents,
+    per_team,
+    world,
+    sight_range,
+    kind,
+    wreck,
+    chart,
+    position,
+    smoke,
+    smoke_left,
+    bank_opaque,
+    patch_opaque,
+    patch_key,
+    touched,
+    line,
+):
     """Is the line between the eyes of two foes free?"""
     if agent >= per_team or other < per_team:
         return
     line[env, agent, other] = False
     if wreck[env, agent] or wreck[env, other]:
         return
-    ax, az, bx, bz = position[env, agent, 0], position[env, agent, 2], position[env, other, 0], position[env, other, 2]
+    ax, az, bx, bz = (
+        position[env, agent, 0],
+        position[env, agent, 2],
+        position[env, other, 0],
+        position[env, other, 2],
+    )
     if (ax - bx) * (ax - bx) + (az - bz) * (az - bz) > sight_range[env] * sight_range[env]:
         return
     ay = position[env, agent, 1] + EYE * TALL[kind[agent]]
     by = position[env, other, 1] + EYE * TALL[kind[other]]
-    if cast(bank_opaque, patch_opaque, patch_key, touched, env, chart[env], world, ax, ay, az, bx, by, bz) < MISS:
+    if (
+        cast(
+            bank_opaque,
+            patch_opaque,
+            patch_key,
+            touched,
+            env,
+            chart[env],
+            world,
+            ax,
+            ay,
+            az,
+            bx,
+            by,
+            bz,
+        )
+        < MISS
+    ):
         return
     line[env, agent, other] = not in_smoke(smoke, smoke_left, env, agents, ax, ay, az, bx, by, bz)
 
@@ -62,7 +108,8 @@ def distance(position, env, a, b):
 
 
 def radar_quality(position, ecm, eccm, wreck, env, agent, agents, per_team):
-    """What is left of the radar under the strongest hostile jammer, with the strongest friendly counter."""
+    """What is left of the radar under the strongest hostile jammer, with the strongest friendly
+    counter."""
     jam, counter = float32(0.0), float32(0.0)
     for other in range(agents):
         if (ecm[env, other] or eccm[env, other]) and not wreck[env, other]:
@@ -75,7 +122,8 @@ def radar_quality(position, ecm, eccm, wreck, env, agent, agents, per_team):
 
 
 def insert(contact, contact_distance, env, agent, first, count, other, d):
-    """Puts a mech among the contacts from slot `first` on, the nearest first. Returns how many slots are taken."""
+    """Puts a mech among the contacts from slot `first` on, the nearest first. Returns how many
+    slots are taken."""
     at = min(count, CONTACTS - 1)
     if count == CONTACTS and d >= contact_distance[env, agent, at]:
         return count
@@ -90,8 +138,22 @@ def insert(contact, contact_distance, env, agent, first, count, other, d):
 
 @phase(lanes="agents", writes=("quality", "contact", "contact_distance"))
 def spot(
-    env, agent, agents, per_team, kind, wreck, position, line, painted, heat, ecm, eccm, quality, contact, contact_distance
-):  # fmt: skip
+    env,
+    agent,
+    agents,
+    per_team,
+    kind,
+    wreck,
+    position,
+    line,
+    painted,
+    heat,
+    ecm,
+    eccm,
+    quality,
+    contact,
+    contact_distance,
+):
     """The contacts: the nearest foes it knows of, then the nearest friends in the slots left."""
     for slot in range(CONTACTS):
         contact[env, agent, slot] = NOBODY
@@ -105,7 +167,11 @@ def spot(
         if wreck[env, other]:
             continue
         d = distance(position, env, agent, other)
-        known = in_line(line, env, agent, other) or d <= RADAR * quality[env, agent] or painted[env, other] > 0.0
+        known = (
+            in_line(line, env, agent, other)
+            or d <= RADAR * quality[env, agent]
+            or painted[env, other] > 0.0
+        )
         if known or (d <= HEAT_SIGHT and heat[env, other] > HOT * HEAT_CAP[kind[other]]):
             count = insert(contact, contact_distance, env, agent, 0, count, other, d)
     num_foes = count
@@ -113,5 +179,12 @@ def spot(
         for other in range(friend_first, friend_first + per_team):
             if other != agent and not wreck[env, other]:
                 count = insert(
-                    contact, contact_distance, env, agent, num_foes, count, other, distance(position, env, agent, other)
+                    contact,
+                    contact_distance,
+                    env,
+                    agent,
+                    num_foes,
+                    count,
+                    other,
+                    distance(position, env, agent, other),
                 )

@@ -9,10 +9,35 @@ from ludus.games.mechs.classes import KEYS
 from ludus.games.mechs.damage import repair, suffer, tend
 from ludus.games.mechs.match import EARNED, MOST_DAMAGE, earn, judge, line_up, pay, start
 from ludus.games.mechs.movement import jostle, move, spawn
-from ludus.games.mechs.projectiles import BURSTS, clear_air, crumble, defend, fly_missile, fly_shell, lose_missile
+from ludus.games.mechs.projectiles import (
+    BURSTS,
+    clear_air,
+    crumble,
+    defend,
+    fly_missile,
+    fly_shell,
+    lose_missile,
+)
 from ludus.games.mechs.sensing import CONTACTS, look, spot
 from ludus.games.mechs.weapons import HIT, aim, disarm, fire, throw_smoke
-from ludus.sim import Binary, Choice, Continuous, Game, Goal, Headline, Image, Param, Role, Term, f32, flag, i8, i16, i32, u8
+from ludus.sim import (
+    Binary,
+    Choice,
+    Continuous,
+    Game,
+    Goal,
+    Headline,
+    Image,
+    Param,
+    Role,
+    Term,
+    f32,
+    flag,
+    i8,
+    i16,
+    i32,
+    u8,
+)
 
 HELD_OUT = 500_000  # first map of evaluation; training banks must end before it
 
@@ -23,13 +48,15 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
     need = 2 * side + 2 * maps.SMALLEST_ZONE + 4
     if world < need:
         raise LudusError(
-            f"a world of {world} is too small: two starts of {side:.1f} metres for {per_team} mechs each and a zone of radius "
+            f"a world of {world} is too small: two starts of {side:.1f} metres for {per_team} "
+            "mechs each and a zone of radius "
             f"{maps.SMALLEST_ZONE:.0f} need {need:.0f}: use a larger world or fewer mechs"
         )
     first, last = sizes["first_map"], sizes["first_map"] + sizes["maps"] - 1
     if first < HELD_OUT <= last:
         raise LudusError(
-            f"maps {first} to {last} reach into those held out for evaluation, which begin at {HELD_OUT}: "
+            f"maps {first} to {last} reach into those held out for evaluation, which begin at "
+            f"{HELD_OUT}: "
             f"use first_map at most {HELD_OUT - sizes['maps']}"
         )
 
@@ -37,7 +64,9 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
 GAME = Game(
     name="mechs",
     summary="two teams of mechs fight over a zone in a world of voxels",
-    sizes=dict(per_team=10, world=100, height=20, maps=8, first_map=0, message=8, view=observation.VIEW),
+    sizes=dict(
+        per_team=10, world=100, height=20, maps=8, first_map=0, message=8, view=observation.VIEW
+    ),
     size_limits=dict(
         per_team=(1, 20),
         world=(24, voxels.LARGEST),
@@ -130,8 +159,12 @@ GAME = Game(
         potential=f32("agents"),
     ),
     params=dict(
-        max_steps=Param(240, 2, 10_000, "decisions of a quarter of a second until the match is decided by score"),
-        team_share=Param(0.3, 0.0, 1.0, "share of what an agent earns that is the mean over its team"),
+        max_steps=Param(
+            240, 2, 10_000, "decisions of a quarter of a second until the match is decided by score"
+        ),
+        team_share=Param(
+            0.3, 0.0, 1.0, "share of what an agent earns that is the mean over its team"
+        ),
         sight_range=Param(40.0, 1.0, 200.0, "metres a mech can see"),
     ),
     observation=observation.NAMES,
@@ -151,13 +184,33 @@ GAME = Game(
         target=Choice(("none", *(f"contact{i}" for i in range(CONTACTS))), masked=True),
     ),
     rewards=dict(
-        zone=Term("progress", 0.10, most="max_steps", help="each decision, by how far the team holds the zone"),
-        approach=Term("potential", 0.25, most=1, least=-1, help="1 from a world away into the zone, and back"),
-        damage=Term("progress", 0.005, most=MOST_DAMAGE, help="for every hit point taken from a foe"),
+        zone=Term(
+            "progress",
+            0.10,
+            most="max_steps",
+            help="each decision, by how far the team holds the zone",
+        ),
+        approach=Term(
+            "potential", 0.25, most=1, least=-1, help="1 from a world away into the zone, and back"
+        ),
+        damage=Term(
+            "progress", 0.005, most=MOST_DAMAGE, help="for every hit point taken from a foe"
+        ),
         kill=Term("progress", 1.0, most="per_team", help="for every foe destroyed"),
-        assist=Term("progress", 0.5, most="per_team", help="for every foe destroyed by a mate that it damaged or painted"),
+        assist=Term(
+            "progress",
+            0.5,
+            most="per_team",
+            help="for every foe destroyed by a mate that it damaged or painted",
+        ),
         death=Term("cost", -0.5, most=1),
-        win=Term("goal", 20.0, most=1, least=-1, help="1 for the team that wins, -1 for the one that loses"),
+        win=Term(
+            "goal",
+            20.0,
+            most=1,
+            least=-1,
+            help="1 for the team that wins, -1 for the one that loses",
+        ),
     ),
     goal_metrics=dict(
         win=Goal("1 if its team won (a draw is no win)", share=True),
@@ -168,12 +221,37 @@ GAME = Game(
     headline=Headline("win", against="bot:objective"),
     setup=[maps.enlist, maps.draw, maps.build, maps.level, maps.route, maps.survey],
     step=[
-        aim, fire, throw_smoke, fly_missile, fly_shell, defend, lose_missile, crumble, suffer, jostle, move, tend, earn, judge, pay,
-        look, spot, *observation.PHASES,
+        aim,
+        fire,
+        throw_smoke,
+        fly_missile,
+        fly_shell,
+        defend,
+        lose_missile,
+        crumble,
+        suffer,
+        jostle,
+        move,
+        tend,
+        earn,
+        judge,
+        pay,
+        look,
+        spot,
+        *observation.PHASES,
     ],
     reset=[
-        maps.pick, voxels.mend, spawn, repair, disarm, clear_air, start, line_up,
-        look, spot, *observation.PHASES,
+        maps.pick,
+        voxels.mend,
+        spawn,
+        repair,
+        disarm,
+        clear_air,
+        start,
+        line_up,
+        look,
+        spot,
+        *observation.PHASES,
     ],
     bots=dict(mech=[objective, hunter, defender]),
     held_out=dict(first_map=HELD_OUT, maps=256),
@@ -182,4 +260,4 @@ GAME = Game(
     presets=dict(
         small=dict(per_team=2, world=32, max_steps=120),
     ),
-)  # fmt: skip
+)

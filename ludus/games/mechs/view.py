@@ -18,7 +18,11 @@ def patches(batch):
     keys = batch["patch_key"][0]
     taken = np.flatnonzero(keys)
     at = keys[taken].astype(np.int32) - 1
-    columns = [at // LARGEST, at % LARGEST, *(batch[f"patch_{n}"][0][taken] for n in ("solid", "opaque", "debris"))]
+    columns = [
+        at // LARGEST,
+        at % LARGEST,
+        *(batch[f"patch_{n}"][0][taken] for n in ("solid", "opaque", "debris")),
+    ]
     return padded(np.stack(columns, 1).astype(np.int32), len(keys))
 
 
@@ -32,7 +36,9 @@ def padded(rows, count):
 def bodies(batch):
     """[agents, (class, half width, height, most hit points, heat cap)]."""
     kind = batch["kind"]
-    return np.stack([kind, HALF[kind], TALL[kind], MAX_HP[kind], HEAT_CAP[kind]], 1).astype(np.float32)
+    return np.stack([kind, HALF[kind], TALL[kind], MAX_HP[kind], HEAT_CAP[kind]], 1).astype(
+        np.float32
+    )
 
 
 def facts(batch):
@@ -40,9 +46,30 @@ def facts(batch):
 
 
 NAMES = (
-    "position", "yaw", "hp", "legs", "heat", "shut", "down", "painted", "wreck", "target", "hit", "missile", "missile_left",
-    "shell", "shell_left", "burst", "burst_live", "smoke", "smoke_left", "ecm", "eccm", "score", "tick",
-)  # fmt: skip
+    "position",
+    "yaw",
+    "hp",
+    "legs",
+    "heat",
+    "shut",
+    "down",
+    "painted",
+    "wreck",
+    "target",
+    "hit",
+    "missile",
+    "missile_left",
+    "shell",
+    "shell_left",
+    "burst",
+    "burst_live",
+    "smoke",
+    "smoke_left",
+    "ecm",
+    "eccm",
+    "score",
+    "tick",
+)
 STEPS = {name: name for name in NAMES}
 RARE = {"patches": patches}
 STATIC = {
@@ -72,7 +99,14 @@ def act(keys, batch, agent):
     allowed = batch["mask_target"][0, agent]
     chosen = [i for i in range(CONTACTS) if f"Digit{i + 1}" in keys and allowed[i + 1]]
     target = chosen[0] if chosen else 0
-    pressed = {"primary": "KeyJ", "secondary": "KeyK", "tertiary": "KeyL", "special": "KeyI", "vent": "KeyV", "ewar": "KeyC"}
+    pressed = {
+        "primary": "KeyJ",
+        "secondary": "KeyK",
+        "tertiary": "KeyL",
+        "special": "KeyI",
+        "vent": "KeyV",
+        "ewar": "KeyC",
+    }
     return {
         "forward": axis("KeyW", "KeyS"),
         "strafe": axis("KeyD", "KeyA"),

@@ -1,8 +1,10 @@
-"""The voxels of an env: a map of the shared bank, and the few columns that were damaged in this episode.
+"""The voxels of an env: a map of the shared bank, and the few columns that were damaged in this
+episode.
 
-A column of voxels is a bit mask (bit y: layer y). Masks of the bank are never written. A damaged column is kept in a small
-hash table of the env (`patch_key`, 0 where free, and its own masks); `touched` says which tiles of 8 x 8 columns have any,
-so that a look at an untouched tile costs one byte. Once the table is full no further columns break.
+A column of voxels is a bit mask (bit y: layer y). Masks of the bank are never written. A damaged
+column is kept in a small hash table of the env (`patch_key`, 0 where free, and its own masks);
+`touched` says which tiles of 8 x 8 columns have any, so that a look at an untouched tile costs one
+byte. Once the table is full no further columns break.
 """
 
 from numpy import int64
@@ -32,7 +34,8 @@ def find_slot(patch_key, env, x, z):
 
 
 def column(bank, patch, patch_key, touched, env, chart, x, z):
-    """A mask of a column as it is now: `bank` and `patch` are those of solid voxels, or those of opaque ones."""
+    """A mask of a column as it is now: `bank` and `patch` are those of solid voxels, or those of
+    opaque ones."""
     if touched[env, x >> TILE_BITS, z >> TILE_BITS]:
         slot = find_slot(patch_key, env, x, z)
         if patch_key[env, slot] != 0:
@@ -59,7 +62,10 @@ def cast(bank, patch, patch_key, touched, env, chart, world, x0, y0, z0, x1, y1,
         leave = min(next_x, next_z, float32(1.0))
         layer_out = int(y0 + dy * leave)
         low, high = max(min(layer, layer_out), 0), min(max(layer, layer_out), TOP_LAYER)
-        if high >= low and column(bank, patch, patch_key, touched, env, chart, x, z) & layers(low, high) != 0:
+        if (
+            high >= low
+            and column(bank, patch, patch_key, touched, env, chart, x, z) & layers(low, high) != 0
+        ):
             return t
         t, layer = leave, layer_out
         if next_x < next_z:
@@ -103,12 +109,24 @@ def material(solid, opaque, breakable, debris, floor, ground, y):
     return AIR
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 def open_slot(
-    patch_key, patch_solid, patch_opaque, patch_debris, patch_wear, touched, patches, bank_solid, bank_opaque, env, chart, x, z
-):  # fmt: skip
+    patch_key,
+    patch_solid,
+    patch_opaque,
+    patch_debris,
+    patch_wear,
+    touched,
+    patches,
+    bank_solid,
+    bank_opaque,
+    env,
+    chart,
+    x,
+    z,
+):
     """The slot of a column, taken now if it had none; -1 if the table is full."""
     slot = find_slot(patch_key, env, x, z)
     if patch_key[env, slot] != 0:
@@ -126,18 +144,46 @@ def open_slot(
 
 
 def hit_voxel(
-    patch_key, patch_solid, patch_opaque, patch_debris, patch_wear, touched, patches, bank_solid, bank_opaque, bank_breakable,
-    bank_strength, env, chart, x, y, z, damage,
-):  # fmt: skip
-    """Damages the voxel in layer y. Damage gathers per column; a solid voxel breaks into debris, debris and glass into air."""
+    patch_key,
+    patch_solid,
+    patch_opaque,
+    patch_debris,
+    patch_wear,
+    touched,
+    patches,
+    bank_solid,
+    bank_opaque,
+    bank_breakable,
+    bank_strength,
+    env,
+    chart,
+    x,
+    y,
+    z,
+    damage,
+):
+    """Damages the voxel in layer y. Damage gathers per column; a solid voxel breaks into debris,
+    debris and glass into air."""
     bit = int64(1) << y
     if bank_breakable[chart, x, z] & bit == 0:
         return
     if column(bank_solid, patch_solid, patch_key, touched, env, chart, x, z) & bit == 0:
         return
     slot = open_slot(
-        patch_key, patch_solid, patch_opaque, patch_debris, patch_wear, touched, patches, bank_solid, bank_opaque, env, chart, x, z
-    )  # fmt: skip
+        patch_key,
+        patch_solid,
+        patch_opaque,
+        patch_debris,
+        patch_wear,
+        touched,
+        patches,
+        bank_solid,
+        bank_opaque,
+        env,
+        chart,
+        x,
+        z,
+    )
     if slot < 0:
         return
     patch_wear[env, slot] += damage

@@ -1,7 +1,8 @@
-"""Choosing a target and firing at it. Everyone fires from where it stood when it last observed, before anyone moves.
+"""Choosing a target and firing at it. Everyone fires from where it stood when it last observed,
+before anyone moves.
 
-Weapons that hit at once (laser, flamer, autocannon, painter) write what they do into the shooter's own row `hit`, for the
-target to gather; missiles and shells are launched and fly in `projectiles`.
+Weapons that hit at once (laser, flamer, autocannon, painter) write what they do into the shooter's
+own row `hit`, for the target to gather; missiles and shells are launched and fly in `projectiles`.
 """
 
 import math
@@ -38,7 +39,7 @@ from ludus.games.mechs.classes import (
     STEP_SECONDS,
     SUPPRESS_SECONDS,
     TALL,
-)  # fmt: skip
+)
 from ludus.games.mechs.movement import GRAVITY
 from ludus.sim import float32, geometry, phase
 
@@ -71,7 +72,8 @@ def offset(position, kind, env, a, b):
 
 
 def reaches(weapon, distance, bearing_cos, clear, is_painted):
-    """Does a weapon reach a target at this distance and bearing? A missile needs no line to what is painted."""
+    """Does a weapon reach a target at this distance and bearing? A missile needs no line to what is
+    painted."""
     if weapon == NO_WEAPON or bearing_cos < ARC_COS[weapon]:
         return False
     if weapon == MISSILE and is_painted and distance <= PAINTED_RANGE:
@@ -89,24 +91,48 @@ def bearing(facing, env, agent, dx, dz):
 
 @phase(lanes="agents", writes=("target", "said", "ecm", "eccm"))
 def aim(
-    env, agent, per_team, message, kind, wreck, down, shut, contact, action_target, action_message, action_ewar, action_secondary,
-    target, said, ecm, eccm,
-):  # fmt: skip
-    """The target is the foe in the chosen contact slot (0: none). What is said now is heard in the next observation."""
+    env,
+    agent,
+    per_team,
+    message,
+    kind,
+    wreck,
+    down,
+    shut,
+    contact,
+    action_target,
+    action_message,
+    action_ewar,
+    action_secondary,
+    target,
+    said,
+    ecm,
+    eccm,
+):
+    """The target is the foe in the chosen contact slot (0: none). What is said now is heard in the
+    next observation."""
     target[env, agent] = NOBODY
     active = able(wreck, down, shut, env, agent)
     slot = action_target[env, agent] - 1
-    if active and slot >= 0 and contact[env, agent, slot] != NOBODY and foes(agent, contact[env, agent, slot], per_team):
+    if (
+        active
+        and slot >= 0
+        and contact[env, agent, slot] != NOBODY
+        and foes(agent, contact[env, agent, slot], per_team)
+    ):
         target[env, agent] = contact[env, agent, slot]
     for i in range(message):
-        said[env, agent, i] = 0.0 if wreck[env, agent] else geometry.clamp(action_message[env, agent, i], -1.0, 1.0)
+        said[env, agent, i] = (
+            0.0 if wreck[env, agent] else geometry.clamp(action_message[env, agent, i], -1.0, 1.0)
+        )
     scouting = active and kind[agent] == SCOUT
     ecm[env, agent] = scouting and action_ewar[env, agent] != 0
     eccm[env, agent] = scouting and action_secondary[env, agent] != 0 and not ecm[env, agent]
 
 
 def shots(cooldown, env, agent, key_number, every, fires):
-    """Counts a key's shots in this step, fired as soon as it is ready, and lets its waiting time pass."""
+    """Counts a key's shots in this step, fired as soon as it is ready, and lets its waiting time
+    pass."""
     wait, count = max(cooldown[env, agent, key_number], 0.0), 0
     while fires and wait < STEP_SECONDS - 1e-4:
         wait += every
@@ -138,13 +164,44 @@ def launch_shell(shell, shell_left, position, kind, env, agent, dx, dy, dz):
 
 @phase(
     lanes="agents",
-    writes=("cooldown", "heat", "hit", "missile", "missile_left", "missile_target", "shell", "shell_left"),
+    writes=(
+        "cooldown",
+        "heat",
+        "hit",
+        "missile",
+        "missile_left",
+        "missile_target",
+        "shell",
+        "shell_left",
+    ),
 )
 def fire(
-    env, agent, kind, wreck, down, shut, target, line, position, facing, painted, action_primary, action_secondary,
-    action_tertiary, action_vent, cooldown, heat, hit, missile, missile_left, missile_target, shell, shell_left,
-):  # fmt: skip
-    """Every key that is down fires at the target if that is in range, arc and line. A venting mech does not fire."""
+    env,
+    agent,
+    kind,
+    wreck,
+    down,
+    shut,
+    target,
+    line,
+    position,
+    facing,
+    painted,
+    action_primary,
+    action_secondary,
+    action_tertiary,
+    action_vent,
+    cooldown,
+    heat,
+    hit,
+    missile,
+    missile_left,
+    missile_target,
+    shell,
+    shell_left,
+):
+    """Every key that is down fires at the target if that is in range, arc and line. A venting mech
+    does not fire."""
     for i in range(HIT):
         hit[env, agent, i] = 0.0
     what, foe = kind[agent], target[env, agent]
@@ -165,7 +222,9 @@ def fire(
             pressed = action_secondary[env, agent]
         fires = False
         if ready and pressed != 0:
-            fires = reaches(weapon, distance, toward, in_line(line, env, agent, foe), painted[env, foe] > 0.0)
+            fires = reaches(
+                weapon, distance, toward, in_line(line, env, agent, foe), painted[env, foe] > 0.0
+            )
         count = shots(cooldown, env, agent, gun, COOLDOWN[weapon], fires)
         if count == 0:
             continue
@@ -186,34 +245,81 @@ def fire(
         if bearing(facing, env, foe, -dx, -dz) < REAR_COS:
             hit[env, agent, HIT_DAMAGE] *= REAR_BONUS
         muzzle = position[env, agent, 1] + MUZZLE * TALL[what]
-        hit[env, agent, HIT_LOW] = 1.0 if muzzle < position[env, foe, 1] + LOW * TALL[kind[foe]] else 0.0
+        hit[env, agent, HIT_LOW] = (
+            1.0 if muzzle < position[env, foe, 1] + LOW * TALL[kind[foe]] else 0.0
+        )
 
 
 @phase(lanes="agents", writes=("cooldown", "smoke", "smoke_left"))
 def throw_smoke(
-    env, agent, world, wreck, down, shut, action_special, action_vent, position, facing, cooldown, smoke, smoke_left
-):  # fmt: skip
+    env,
+    agent,
+    world,
+    wreck,
+    down,
+    shut,
+    action_special,
+    action_vent,
+    position,
+    facing,
+    cooldown,
+    smoke,
+    smoke_left,
+):
     """A cloud ahead of the thrower; one of each mech at a time."""
     smoke_left[env, agent] = max(smoke_left[env, agent] - STEP_SECONDS, 0.0)
-    fires = able(wreck, down, shut, env, agent) and action_special[env, agent] != 0 and action_vent[env, agent] == 0
+    fires = (
+        able(wreck, down, shut, env, agent)
+        and action_special[env, agent] != 0
+        and action_vent[env, agent] == 0
+    )
     if shots(cooldown, env, agent, SPECIAL, SMOKE_COOLDOWN, fires) > 0:
         smoke_left[env, agent] = SMOKE_SECONDS
-        smoke[env, agent, 0] = geometry.clamp(position[env, agent, 0] + SMOKE_THROW * facing[env, agent, 0], 0.0, float32(world))
+        smoke[env, agent, 0] = geometry.clamp(
+            position[env, agent, 0] + SMOKE_THROW * facing[env, agent, 0], 0.0, float32(world)
+        )
         smoke[env, agent, 1] = position[env, agent, 1] + 1.0
-        smoke[env, agent, 2] = geometry.clamp(position[env, agent, 2] + SMOKE_THROW * facing[env, agent, 1], 0.0, float32(world))
+        smoke[env, agent, 2] = geometry.clamp(
+            position[env, agent, 2] + SMOKE_THROW * facing[env, agent, 1], 0.0, float32(world)
+        )
 
 
 @phase(
     lanes="agents",
     writes=(
-        "target", "said", "ecm", "eccm", "cooldown", "hit", "missile_left", "missile_target", "shell_left", "smoke_left", "smoke",
-        "missile", "shell",
+        "target",
+        "said",
+        "ecm",
+        "eccm",
+        "cooldown",
+        "hit",
+        "missile_left",
+        "missile_target",
+        "shell_left",
+        "smoke_left",
+        "smoke",
+        "missile",
+        "shell",
     ),
-)  # fmt: skip
+)
 def disarm(
-    env, agent, message, target, said, ecm, eccm, cooldown, hit, missile_left, missile_target, shell_left, smoke_left, smoke,
-    missile, shell,
-):  # fmt: skip
+    env,
+    agent,
+    message,
+    target,
+    said,
+    ecm,
+    eccm,
+    cooldown,
+    hit,
+    missile_left,
+    missile_target,
+    shell_left,
+    smoke_left,
+    smoke,
+    missile,
+    shell,
+):
     """A new episode: nothing is in the air, everything is ready."""
     target[env, agent] = NOBODY
     for i in range(message):

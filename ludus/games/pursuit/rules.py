@@ -1,7 +1,7 @@
 """Pursuit: one chaser hunts several runners on a torus, a square whose opposite edges meet.
 
-A step in order: everyone moves; each runner looks whether the chaser reaches it; the caught leave; the end is judged;
-everyone looks around.
+A step in order: everyone moves; each runner looks whether the chaser reaches it; the caught leave;
+the end is judged; everyone looks around.
 """
 
 import math
@@ -46,15 +46,21 @@ def move(env, agent, alive, position, heading, action_turn, action_go, speed, ch
     heading[env, agent] = turned - 2.0 * math.pi * float32(math.floor(turned / (2.0 * math.pi)))
     if action_go[env, agent]:
         pace = chaser_speed[env] if agent == CHASER else speed[env]
-        position[env, agent, 0] = wrap(position[env, agent, 0] + pace * math.cos(heading[env, agent]))
-        position[env, agent, 1] = wrap(position[env, agent, 1] + pace * math.sin(heading[env, agent]))
+        position[env, agent, 0] = wrap(
+            position[env, agent, 0] + pace * math.cos(heading[env, agent])
+        )
+        position[env, agent, 1] = wrap(
+            position[env, agent, 1] + pace * math.sin(heading[env, agent])
+        )
 
 
 @phase(lanes="agents", writes=("caught", "term_near"))
 def reach_out(env, agent, agents, alive, position, reach, caught, term_near):
     caught[env, agent] = False
     if agent != CHASER:
-        caught[env, agent] = alive[env, agent] and distance(position, env, agent, CHASER) < reach[env]
+        caught[env, agent] = (
+            alive[env, agent] and distance(position, env, agent, CHASER) < reach[env]
+        )
         return
     nearest = WORLD
     for other in range(1, agents):
@@ -63,8 +69,22 @@ def reach_out(env, agent, agents, alive, position, reach, caught, term_near):
     term_near[env, agent] = 1.0 - nearest / WORLD
 
 
-@phase(lanes="agents", writes=("alive", "term_catch", "term_caught", "goal_survival", "goal_catch_rate"))
-def leave(env, agent, agents, runners, caught, alive, term_catch, term_caught, goal_survival, goal_catch_rate):
+@phase(
+    lanes="agents",
+    writes=("alive", "term_catch", "term_caught", "goal_survival", "goal_catch_rate"),
+)
+def leave(
+    env,
+    agent,
+    agents,
+    runners,
+    caught,
+    alive,
+    term_catch,
+    term_caught,
+    goal_survival,
+    goal_catch_rate,
+):
     if agent == CHASER:
         count = 0.0
         for other in range(1, agents):
@@ -102,7 +122,8 @@ def spawn(env, agent, key, position, heading):
 
 @phase(lanes="agents", writes="observation")
 def observe(env, agent, agents, alive, position, heading, observation):
-    """Own heading, then every other agent: alive, and where it is as seen from here (ahead, to the left)."""
+    """Own heading, then every other agent: alive, and where it is as seen from here (ahead, to the
+    left)."""
     ahead_x, ahead_y = math.cos(heading[env, agent]), math.sin(heading[env, agent])
     observation[env, agent, 0] = ahead_x
     observation[env, agent, 1] = ahead_y

@@ -22,7 +22,13 @@ GAME = Game(
     rewards=dict(
         catch=Term("goal", 10.0, most="runners", roles="chaser", help="for every runner caught"),
         caught=Term("goal", -10.0, most=1, roles="runner"),
-        near=Term("shaping", 0.01, most="max_steps", roles="chaser", help="1 beside a runner, 0 a world away"),
+        near=Term(
+            "shaping",
+            0.01,
+            most="max_steps",
+            roles="chaser",
+            help="1 beside a runner, 0 a world away",
+        ),
     ),
     goal_metrics=dict(
         catch_rate=Goal("share of the runners caught", roles="chaser", share=True),

@@ -46,7 +46,8 @@ def safe_speed(bank_line, track, at, spacing):
 
 @phase(lanes="agents", writes="action_drive")
 def driver(env, agent, track, at, car, bank_line, bank_length, action_drive):
-    """Pure pursuit of a point ahead on the centre line, with the speed that the curves ahead allow."""
+    """Pure pursuit of a point ahead on the centre line, with the speed that the curves ahead
+    allow."""
     spacing = bank_length[track[env]] / float32(POINTS)
     speed = max(car[env, agent, AHEAD], SLOWEST)
     reach = LOOK_AHEAD + LOOK_AHEAD_SECONDS * speed

@@ -9,7 +9,10 @@ PEDALS = ["gas", "brake", "steer"]  # tell all eleven actions apart
 PER_ACTION = len(PEDALS)
 
 CAR_NAMES = [*CAR, *(f"action{k}_{name}" for k in range(MEMORY) for name in PEDALS)]
-LIDAR_NAMES = [*CAR_NAMES, *(f"lidar{frame}_{beam}" for frame in range(FRAMES) for beam in range(BEAMS))]
+LIDAR_NAMES = [
+    *CAR_NAMES,
+    *(f"lidar{frame}_{beam}" for frame in range(FRAMES) for beam in range(BEAMS)),
+]
 
 SPEED, GEAR, RPM = range(3)
 MEMORY_AT = len(CAR)

@@ -1,7 +1,8 @@
-"""The race itself: which track, how far along it the car has come, what that earns, when it ends, and what is observed.
+"""The race itself: which track, how far along it the car has come, what that earns, when it ends,
+and what is observed.
 
-A step in order: the car drives; it is found again on the centre line; a wall may stop it; progress is counted and the end
-judged; the driver observes.
+A step in order: the car drives; it is found again on the centre line; a wall may stop it; progress
+is counted and the end judged; the driver observes.
 """
 
 import math
@@ -27,7 +28,9 @@ from ludus.sim import float32, geometry, phase, random
 DRIVER = 0  # the only agent
 MARK = 0.1  # metres of centre line that count as progress
 MARKS_PER_REWARD = 100.0  # ten metres earn 1
-SEARCH = 8  # points either way within which a car is found again; it moves past two or three in a step
+SEARCH = (
+    8  # points either way within which a car is found again; it moves past two or three in a step
+)
 GIVEN_STEPS = 70  # before these it may stand still
 PATIENCE = 10  # steps without progress after them
 BONUS_MOST = 5.0  # of the exponential bonus
@@ -38,9 +41,12 @@ PICK, WALLS = 1, 9  # streams of randomness
 
 @phase(writes=("track", "walled"))
 def choose_track(env, tracks, first_track, key, walls, track, walled):
-    """Any track of the bank. Whether a track has walls is its own property, the same in every env."""
+    """Any track of the bank. Whether a track has walls is its own property, the same in every
+    env."""
     track[env] = random.integer(key[env], PICK, 0, tracks)
-    walled[env] = random.uniform(random.key(first_track + track[env], 0, 0, 0), WALLS, 0) < walls[env]
+    walled[env] = (
+        random.uniform(random.key(first_track + track[env], 0, 0, 0), WALLS, 0) < walls[env]
+    )
 
 
 @phase(lanes="agents", writes=("at", "laps", "across", "along", "reached", "stalled"))
@@ -55,9 +61,11 @@ def start_counting(env, agent, at, laps, across, along, reached, stalled):
 
 @phase(lanes="agents", writes=("at", "laps", "across", "along"))
 def follow(env, agent, track, car, bank_line, bank_length, at, laps, across, along):
-    """Finds the car on the centre line near where it was: `along` metres from the start, `across` to the left of the line.
+    """Finds the car on the centre line near where it was: `along` metres from the start, `across`
+    to the left of the line.
 
-    Only nearby points are tried, so another stretch of road across the infield is never taken for progress.
+    Only nearby points are tried, so another stretch of road across the infield is never taken for
+    progress.
     """
     line, before = track[env], at[env, agent]
     nearest, best = before, geometry.FAR
@@ -90,15 +98,44 @@ def follow(env, agent, track, car, bank_line, bank_length, at, laps, across, alo
 
 @phase(
     writes=(
-        "reached", "stalled", "term_progress", "term_finish", "term_time_bonus", "term_exponential_bonus", "goal_finish",
-        "goal_time", "goal_progress", "terminated", "truncated", "outcome",
+        "reached",
+        "stalled",
+        "term_progress",
+        "term_finish",
+        "term_time_bonus",
+        "term_exponential_bonus",
+        "goal_finish",
+        "goal_time",
+        "goal_progress",
+        "terminated",
+        "truncated",
+        "outcome",
     ),
-)  # fmt: skip
+)
 def judge(
-    env, step, max_steps, track, bank_length, along, across, far_off, reached, stalled, term_progress, term_finish,
-    term_time_bonus, term_exponential_bonus, goal_finish, goal_time, goal_progress, terminated, truncated, outcome,
-):  # fmt: skip
-    """Only centre line never reached before in this episode earns, so going back and forth earns nothing."""
+    env,
+    step,
+    max_steps,
+    track,
+    bank_length,
+    along,
+    across,
+    far_off,
+    reached,
+    stalled,
+    term_progress,
+    term_finish,
+    term_time_bonus,
+    term_exponential_bonus,
+    goal_finish,
+    goal_time,
+    goal_progress,
+    terminated,
+    truncated,
+    outcome,
+):
+    """Only centre line never reached before in this episode earns, so going back and forth earns
+    nothing."""
     length = bank_length[track[env]]
     new = max(geometry.floor_int(min(along[env, DRIVER], length) / MARK) - reached[env, DRIVER], 0)
     reached[env, DRIVER] += new
@@ -111,7 +148,9 @@ def judge(
         goal_finish[env, DRIVER] = 1.0
         term_finish[env, DRIVER] = 1.0
         term_time_bonus[env, DRIVER] = 1.0 - float32(step[env]) / float32(max_steps[env])
-        speedy = geometry.clamp(float32(max_steps[env]) / float32(step[env]) - 1.0, 0.0, 10.0)  # exp must stay finite
+        speedy = geometry.clamp(
+            float32(max_steps[env]) / float32(step[env]) - 1.0, 0.0, 10.0
+        )  # exp must stay finite
         term_exponential_bonus[env, DRIVER] = min(math.exp(speedy), BONUS_MOST)
     failed = stalled[env, DRIVER] > PATIENCE or abs(across[env, DRIVER]) > far_off[env]
     terminated[env] = finished or failed

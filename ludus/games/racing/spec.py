@@ -1,14 +1,32 @@
-"""Racing, declared twice over the same rules: `racing` sees through a camera, `racing_lidar` through 19 beams."""
+"""Racing, declared twice over the same rules: `racing` sees through a camera, `racing_lidar`
+through 19 beams."""
 
 from collections.abc import Mapping
 
 from ludus.errors import LudusError
 from ludus.games.racing import car, observation, rules, track, vision
 from ludus.games.racing.bots import driver, full_gas
-from ludus.sim import Choice, Game, Goal, Headline, Image, Param, Phase, Role, Term, f32, flag, i32, u8
+from ludus.sim import (
+    Choice,
+    Game,
+    Goal,
+    Headline,
+    Image,
+    Param,
+    Phase,
+    Role,
+    Term,
+    f32,
+    flag,
+    i32,
+    u8,
+)
 from ludus.sim.game import Field
 
-VALIDATION, HELD_OUT = 250_000, 500_000  # first tracks of evaluations: those that choose a checkpoint, and those that judge it
+VALIDATION, HELD_OUT = (
+    250_000,
+    500_000,
+)  # first tracks of evaluations: those that choose a checkpoint, and those that judge it
 
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
@@ -16,7 +34,8 @@ def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:
     for start in (VALIDATION, HELD_OUT):
         if first < start <= last:
             raise LudusError(
-                f"tracks {first} to {last} reach into those held out for evaluation, which begin at {start}: "
+                f"tracks {first} to {last} reach into those held out for evaluation, which begin "
+                f"at {start}: "
                 f"use first_track at most {start - sizes['tracks']}"
             )
 
@@ -41,7 +60,8 @@ STATE = dict(
     stalled=i32("agents"),
 )
 
-# The bank follows from these. They are fixed for a batch, like the number of tracks, so they are sizes.
+# The bank follows from these. They are fixed for a batch, like the number of tracks, so they are
+# sizes.
 BANK_SIZES = dict(tracks=32, first_track=0, shape=track.CIRCUIT)
 BANK_LIMITS = dict(tracks=(1, 4096), first_track=(0, 1_000_000), shape=(track.CIRCUIT, track.OVAL))
 
@@ -58,7 +78,8 @@ def declare(
     see: list[Phase],
     seen: Mapping[str, Image] | None = None,
 ) -> Game:
-    """A game of racing with its own way to see: the phases of `see`, run in every step and reset."""
+    """A game of racing with its own way to see: the phases of `see`, run in every step and
+    reset."""
     return Game(
         name=name,
         summary=f"one lap against the clock on a track not seen before, {sees}",
@@ -68,26 +89,41 @@ def declare(
         state={**STATE, **state},
         params=dict(
             max_steps=Param(1_000, 1, 100_000, "steps of 0.05 s until the episode is cut off"),
-            far_off=Param(25.0, 10.0, 60.0, "metres from the centre line at which the episode is lost"),
+            far_off=Param(
+                25.0, 10.0, 60.0, "metres from the centre line at which the episode is lost"
+            ),
             walls=Param(0.25, 0.0, 1.0, "share of the tracks with walls beside the road"),
-            action_history=Param(0, 0, 1, "1: the last four actions are observed; 0: zeros in their place"),
+            action_history=Param(
+                0, 0, 1, "1: the last four actions are observed; 0: zeros in their place"
+            ),
         ),
         observation=observed,
         seen=seen or {},
         action=dict(drive=Choice(car.ACTIONS)),
         rewards=dict(
             progress=Term(
-                "progress", 1.0, most=track.LONGEST / 10.0, help="for every 10 metres of centre line reached for the first time"
+                "progress",
+                1.0,
+                most=track.LONGEST / 10.0,
+                help="for every 10 metres of centre line reached for the first time",
             ),
             finish=Term("goal", 100.0, most=1, help="at the finish"),
-            time_bonus=Term("goal", 0.0, most=1, help="at the finish: the share of the time that is left"),
+            time_bonus=Term(
+                "goal", 0.0, most=1, help="at the finish: the share of the time that is left"
+            ),
             exponential_bonus=Term(
-                "goal", 0.0, most=rules.BONUS_MOST, help="at the finish: exp(max_steps / steps - 1), at most 5; the original's"
+                "goal",
+                0.0,
+                most=rules.BONUS_MOST,
+                help="at the finish: exp(max_steps / steps - 1), at most 5; the original's",
             ),
         ),
         goal_metrics=dict(
             finish=Goal("1 if the lap was finished", share=True),
-            time=Goal("seconds to the finish; the longest possible if not finished", higher_is_better=False),
+            time=Goal(
+                "seconds to the finish; the longest possible if not finished",
+                higher_is_better=False,
+            ),
             progress=Goal("share of the lap that was reached", share=True),
         ),
         headline=Headline("finish"),

@@ -1,11 +1,13 @@
 """The tracks: a bank of closed curves, built once per batch and shared by all its envs.
 
-A circuit is a closed Catmull-Rom spline through knots at jittered angles and radii; the oval is two straights and two half
-circles. Either becomes POINTS points at equal distances along the centre line, and a map: bytes on a grid that say how
-far the nearest centre line is. Interpolated between its nodes, the map gives road edges far sharper than its grid, for
-one camera pixel or one step of a lidar beam at the cost of four bytes read.
+A circuit is a closed Catmull-Rom spline through knots at jittered angles and radii; the oval is two
+straights and two half circles. Either becomes POINTS points at equal distances along the centre
+line, and a map: bytes on a grid that say how far the nearest centre line is. Interpolated between
+its nodes, the map gives road edges far sharper than its grid, for one camera pixel or one step of a
+lidar beam at the cost of four bytes read.
 
-Everything is in metres; a circuit is driven either way round, the oval anticlockwise. Left is positive.
+Everything is in metres; a circuit is driven either way round, the oval anticlockwise. Left is
+positive.
 """
 
 import math
@@ -36,7 +38,7 @@ REACH = 12.75  # the map knows distances up to this
 RADIUS, ANGLE, WIDTH, WAY = 1, 2, 3, 4  # streams of randomness
 
 
-# -- curves ------------------------------------------------------------------------------------------------------------
+# -- curves ----------------------------------------------------------------------------------------
 
 
 def spline(bank_knots, track, axis, t):
@@ -45,7 +47,9 @@ def spline(bank_knots, track, axis, t):
     f = t - float32(k)
     a, b = bank_knots[track, (k + KNOTS - 1) % KNOTS, axis], bank_knots[track, k % KNOTS, axis]
     c, d = bank_knots[track, (k + 1) % KNOTS, axis], bank_knots[track, (k + 2) % KNOTS, axis]
-    return b + 0.5 * f * (c - a + f * (2.0 * a - 5.0 * b + 4.0 * c - d + f * (3.0 * (b - c) + d - a)))
+    return b + 0.5 * f * (
+        c - a + f * (2.0 * a - 5.0 * b + 4.0 * c - d + f * (3.0 * (b - c) + d - a))
+    )
 
 
 def oval_at(s):
@@ -72,7 +76,9 @@ def draw_knots(key, draw, bank_knots, track):
     way = 1.0 if random.integer(key, WAY, 0, 2) == 0 else -1.0
     for k in range(KNOTS):
         lane = draw * KNOTS + k
-        radius = middle + wild * (random.between(key, RADIUS, lane, NEAREST_KNOT, FARTHEST_KNOT) - middle)
+        radius = middle + wild * (
+            random.between(key, RADIUS, lane, NEAREST_KNOT, FARTHEST_KNOT) - middle
+        )
         jitter = wild * random.between(key, ANGLE, lane, -KNOT_JITTER, KNOT_JITTER)
         angle = 2.0 * math.pi * (float32(k) + jitter) / float32(KNOTS)
         bank_knots[track, k, 0] = radius * math.cos(angle)
@@ -100,7 +106,10 @@ def space_points(bank_knots, bank_samples, bank_line, track, length):
         while sample + 1 < KNOTS * SAMPLES and bank_samples[track, sample + 1] <= s:
             sample += 1
         end = bank_samples[track, sample + 1] if sample + 1 < KNOTS * SAMPLES else length
-        t = (float32(sample) + (s - bank_samples[track, sample]) / (end - bank_samples[track, sample])) / float32(SAMPLES)
+        t = (
+            float32(sample)
+            + (s - bank_samples[track, sample]) / (end - bank_samples[track, sample])
+        ) / float32(SAMPLES)
         bank_line[track, i, POINT_X] = spline(bank_knots, track, 0, t)
         bank_line[track, i, POINT_Y] = spline(bank_knots, track, 1, t)
 
@@ -124,8 +133,21 @@ def bend_points(bank_line, track, length):
     return sharpest
 
 
-@phase(lanes="tracks", writes=("bank_knots", "bank_samples", "bank_line", "bank_length", "bank_half_width"))
-def lay_out(env, track, shape, first_track, bank_knots, bank_samples, bank_line, bank_length, bank_half_width):
+@phase(
+    lanes="tracks",
+    writes=("bank_knots", "bank_samples", "bank_line", "bank_length", "bank_half_width"),
+)
+def lay_out(
+    env,
+    track,
+    shape,
+    first_track,
+    bank_knots,
+    bank_samples,
+    bank_line,
+    bank_length,
+    bank_half_width,
+):
     """The centre line of every track of the bank."""
     if shape == OVAL:
         bank_half_width[track] = OVAL_HALF_WIDTH
@@ -148,11 +170,12 @@ def lay_out(env, track, shape, first_track, bank_knots, bank_samples, bank_line,
             break
 
 
-# -- the map -----------------------------------------------------------------------------------------------------------
+# -- the map ---------------------------------------------------------------------------------------
 
 
 def interval(slope, offset, limit):
-    """The (low, high) between which |slope * x + offset| <= limit, as far as a mark can be from its point."""
+    """The (low, high) between which |slope * x + offset| <= limit, as far as a mark can be from its
+    point."""
     far = 2.0 * REACH
     if abs(slope) < 1e-6:
         return (-far, far) if abs(offset) <= limit else (far, -far)
@@ -162,7 +185,8 @@ def interval(slope, offset, limit):
 
 @phase(lanes="tracks", writes="bank_map")
 def draw_map(env, track, bank_line, bank_length, bank_map):
-    """Every point of the line marks the nodes beside it: 255 on the line, 0 from REACH on. A node keeps its largest mark."""
+    """Every point of the line marks the nodes beside it: 255 on the line, 0 from REACH on. A node
+    keeps its largest mark."""
     spacing = bank_length[track] / float32(POINTS)
     # a curve opens a wedge between the strips of two points; overlapping a little covers it
     beside = 0.5 * spacing * (1.0 + REACH / SHARPEST)

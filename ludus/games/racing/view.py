@@ -15,7 +15,10 @@ def line(batch):
 def road(batch):
     """Half width, length, 1 with walls."""
     track = batch["track"][0]
-    return np.array([batch["bank_half_width"][track], batch["bank_length"][track], batch["walled"][0]], np.float32)
+    return np.array(
+        [batch["bank_half_width"][track], batch["bank_length"][track], batch["walled"][0]],
+        np.float32,
+    )
 
 
 def beams(batch, agent):
@@ -26,7 +29,11 @@ def beams(batch, agent):
 
 
 def camera(batch, agent):
-    return batch["seen_camera"][0, agent] if "camera" in batch.layout.sizes else np.zeros((0, 0), np.uint8)
+    return (
+        batch["seen_camera"][0, agent]
+        if "camera" in batch.layout.sizes
+        else np.zeros((0, 0), np.uint8)
+    )
 
 
 STEPS = {name: name for name in ("car", "along", "across", "laps")}

@@ -1,10 +1,21 @@
-"""What the driver sees: a lidar that feels for the road's edge, or a camera over the ground. One lane per beam or pixel."""
+"""What the driver sees: a lidar that feels for the road's edge, or a camera over the ground. One
+lane per beam or pixel."""
 
 import math
 
 from ludus.games.racing.car import HEADING, WALL_GAP, X, Y
 from ludus.games.racing.observation import BEAMS, LIDAR_0, LIDAR_1, LIDAR_2, LIDAR_3
-from ludus.games.racing.track import POINT_X, POINT_Y, REACH, TANGENT_X, TANGENT_Y, TEXEL, TEXELS, line_distance, to_map
+from ludus.games.racing.track import (
+    POINT_X,
+    POINT_Y,
+    REACH,
+    TANGENT_X,
+    TANGENT_Y,
+    TEXEL,
+    TEXELS,
+    line_distance,
+    to_map,
+)
 from ludus.sim import float32, geometry, int32, phase
 
 LIDAR_RANGE = 100.0  # metres, and the scale of a beam
@@ -27,8 +38,17 @@ SKY, GRASS, WALL, ROAD, WHITE = 220, 90, 20, 150, 255  # greys
 
 LENS_AHEAD, LENS_RIGHT = 0, 1
 (
-    VIEW_X, VIEW_Y, VIEW_COS, VIEW_SIN, VIEW_EDGE, VIEW_LINE, VIEW_WALL, VIEW_FINISH, VIEW_FINISH_AHEAD, VIEW_FINISH_RIGHT,
-) = range(10)  # fmt: skip
+    VIEW_X,
+    VIEW_Y,
+    VIEW_COS,
+    VIEW_SIN,
+    VIEW_EDGE,
+    VIEW_LINE,
+    VIEW_WALL,
+    VIEW_FINISH,
+    VIEW_FINISH_AHEAD,
+    VIEW_FINISH_RIGHT,
+) = range(10)
 VIEW = 10  # entries of `view`
 
 
@@ -41,7 +61,9 @@ def feel(bank_map, track, half_width, x, y, cos, sin):
     while t < far:
         stride = max(margin, SHORTEST_STRIDE)
         t += stride
-        ahead = sign * (half_width - line_distance(bank_map, track, to_map(x + t * cos), to_map(y + t * sin)))
+        ahead = sign * (
+            half_width - line_distance(bank_map, track, to_map(x + t * cos), to_map(y + t * sin))
+        )
         if ahead <= 0.0:
             t -= stride * (1.0 - margin / max(margin - ahead, 1e-6))
             break
@@ -54,23 +76,38 @@ def scan(env, agent, beam, step, car, track, bank_half_width, bank_map, observat
     """The newest scan, and the three before it; a new episode starts with four equal ones."""
     angle = car[env, agent, HEADING] + math.pi * (0.5 - float32(beam) / float32(BEAMS - 1))
     t = feel(
-        bank_map, track[env], bank_half_width[track[env]], car[env, agent, X], car[env, agent, Y], math.cos(angle), math.sin(angle)
-    )  # fmt: skip
+        bank_map,
+        track[env],
+        bank_half_width[track[env]],
+        car[env, agent, X],
+        car[env, agent, Y],
+        math.cos(angle),
+        math.sin(angle),
+    )
     felt = t / LIDAR_RANGE
     first = step[env] == 0
-    observation[env, agent, LIDAR_3 + beam] = felt if first else observation[env, agent, LIDAR_2 + beam]
-    observation[env, agent, LIDAR_2 + beam] = felt if first else observation[env, agent, LIDAR_1 + beam]
-    observation[env, agent, LIDAR_1 + beam] = felt if first else observation[env, agent, LIDAR_0 + beam]
+    observation[env, agent, LIDAR_3 + beam] = (
+        felt if first else observation[env, agent, LIDAR_2 + beam]
+    )
+    observation[env, agent, LIDAR_2 + beam] = (
+        felt if first else observation[env, agent, LIDAR_1 + beam]
+    )
+    observation[env, agent, LIDAR_1 + beam] = (
+        felt if first else observation[env, agent, LIDAR_0 + beam]
+    )
     observation[env, agent, LIDAR_0 + beam] = felt
 
 
-# -- the camera --------------------------------------------------------------------------------------------------------
-# Pixels are worked out in whole numbers from a rounded place and heading: where a pixel falls on an edge, rounding of
-# floats would decide, and devices round differently. Lengths are in 1/256 of the way between nodes of the map.
+# -- the camera ------------------------------------------------------------------------------------
+# Pixels are worked out in whole numbers from a rounded place and heading: where a pixel falls on an
+# edge, rounding of
+# floats would decide, and devices round differently. Lengths are in 1/256 of the way between nodes
+# of the map.
 
 
 def mark_at(bank_map, track, x, y):
-    """The map's mark between its nodes, times 65,536. 0 is REACH metres from the centre line or more."""
+    """The map's mark between its nodes, times 65,536. 0 is REACH metres from the centre line or
+    more."""
     column, row = x >> 8, y >> 8
     if column < 0 or row < 0 or column >= TEXELS - 1 or row >= TEXELS - 1:
         return int32(0)
@@ -88,7 +125,8 @@ def mark_of(metres):
 
 @phase(lanes=("camera", "camera"), writes="lens")
 def grind(env, row, column, camera, lens):
-    """Where on the ground each pixel looks, ahead and to the right, once per batch. Nothing ahead: sky."""
+    """Where on the ground each pixel looks, ahead and to the right, once per batch. Nothing ahead:
+    sky."""
     right = CAMERA_HALF_VIEW * (float32(2 * column + 1) / float32(camera) - 1.0)
     down = CAMERA_HALF_VIEW * (float32(2 * row + 1) / float32(camera) - 1.0)
     falls = math.sin(CAMERA_PITCH) + down * math.cos(CAMERA_PITCH)
@@ -96,18 +134,29 @@ def grind(env, row, column, camera, lens):
     lens[row, column, LENS_AHEAD] = 0
     lens[row, column, LENS_RIGHT] = 0
     if falls * CAMERA_RANGE > CAMERA_HEIGHT * runs:
-        lens[row, column, LENS_AHEAD] = geometry.floor_int(FINE * CAMERA_HEIGHT * runs / falls + 0.5)
-        lens[row, column, LENS_RIGHT] = geometry.floor_int(FINE * CAMERA_HEIGHT * right / falls + 0.5)
+        lens[row, column, LENS_AHEAD] = geometry.floor_int(
+            FINE * CAMERA_HEIGHT * runs / falls + 0.5
+        )
+        lens[row, column, LENS_RIGHT] = geometry.floor_int(
+            FINE * CAMERA_HEIGHT * right / falls + 0.5
+        )
 
 
 @phase(lanes="agents", writes="view")
 def aim(env, agent, car, track, walled, bank_half_width, bank_line, view):
     """What all pixels of a frame have in common."""
     line, edge = track[env], bank_half_width[track[env]]
-    x = CAMERA_GRID * geometry.floor_int(to_map(car[env, agent, X]) * FINE_PER_NODE / float32(CAMERA_GRID))
-    y = CAMERA_GRID * geometry.floor_int(to_map(car[env, agent, Y]) * FINE_PER_NODE / float32(CAMERA_GRID))
+    x = CAMERA_GRID * geometry.floor_int(
+        to_map(car[env, agent, X]) * FINE_PER_NODE / float32(CAMERA_GRID)
+    )
+    y = CAMERA_GRID * geometry.floor_int(
+        to_map(car[env, agent, Y]) * FINE_PER_NODE / float32(CAMERA_GRID)
+    )
     heading = float32(geometry.floor_int(car[env, agent, HEADING] * HEADINGS + 0.5)) / HEADINGS
-    cos, sin = geometry.floor_int(UNIT * math.cos(heading) + 0.5), geometry.floor_int(UNIT * math.sin(heading) + 0.5)
+    cos, sin = (
+        geometry.floor_int(UNIT * math.cos(heading) + 0.5),
+        geometry.floor_int(UNIT * math.sin(heading) + 0.5),
+    )
     view[env, agent, VIEW_X] = x
     view[env, agent, VIEW_Y] = y
     view[env, agent, VIEW_COS] = cos
@@ -138,7 +187,9 @@ def expose(env, agent, row, column, lens, view, track, bank_map, seen_camera):
     if mark < view[env, agent, VIEW_EDGE]:
         seen_camera[env, agent, row, column] = WALL if mark < view[env, agent, VIEW_WALL] else GRASS
         return
-    beyond = (ahead * view[env, agent, VIEW_FINISH_AHEAD] + right * view[env, agent, VIEW_FINISH_RIGHT]) >> UNIT_BITS
+    beyond = (
+        ahead * view[env, agent, VIEW_FINISH_AHEAD] + right * view[env, agent, VIEW_FINISH_RIGHT]
+    ) >> UNIT_BITS
     past = view[env, agent, VIEW_FINISH] + beyond
     white = mark < view[env, agent, VIEW_LINE] or (past >= 0 and past < FINISH_LINE)
     seen_camera[env, agent, row, column] = WHITE if white else ROAD

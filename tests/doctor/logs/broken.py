@@ -40,11 +40,18 @@ class Shifting(CartPoleEnv):
         self.steps += 1
         self.length += 1
         observation, reward, terminated, truncated, told = super().step(action)
-        return observation, reward, terminated, truncated or (self.steps > CHANGES_AFTER and self.length >= 20), told
+        return (
+            observation,
+            reward,
+            terminated,
+            truncated or (self.steps > CHANGES_AFTER and self.length >= 20),
+            told,
+        )
 
 
 class Compound(CartPoleEnv):
-    """Rewards that grow by a twentieth with every step that the pole stands: the better the policy, the larger by far."""
+    """Rewards that grow by a twentieth with every step that the pole stands: the better the policy,
+    the larger by far."""
 
     def reset(self, **options: Any) -> Any:
         self.worth = 1.0
@@ -73,7 +80,8 @@ class Forbidding(CartPoleEnv):
 
 
 class Late(Probe):
-    """What has to be known is shown in the very step it is asked for: there is nothing to remember."""
+    """What has to be known is shown in the very step it is asked for: there is nothing to
+    remember."""
 
     steps = 5
 
@@ -87,4 +95,6 @@ class Late(Probe):
 
 
 for _kind in (Hasty, Shifting, Compound, Forbidding, Late):
-    gymnasium.register(f"{_kind.__name__}-v0", f"{__name__}:{_kind.__name__}", max_episode_steps=200)
+    gymnasium.register(
+        f"{_kind.__name__}-v0", f"{__name__}:{_kind.__name__}", max_episode_steps=200
+    )

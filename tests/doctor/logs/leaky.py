@@ -1,4 +1,5 @@
-"""CartPole with a planted leak: every step is kept for ever and the whole history is looked through again."""
+"""CartPole with a planted leak: every step is kept for ever and the whole history is looked through
+again."""
 
 from typing import Any
 
