@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: install install-dev train test test-all lint
+.PHONY: install install-dev train test test-all same-numbers lint
 
 install: .venv/installed
 install-dev: .venv/installed-dev
@@ -39,6 +39,10 @@ test: install-dev lint
 
 test-all: install-dev lint
 	$(BIN)/python -m pytest --durations=30
+
+# Does the working tree train exactly as the commit BASE does? Short seeded runs, bit for bit.
+same-numbers: install-dev
+	$(BIN)/python benchmarks/same_numbers.py $(BASE)
 
 lint: install-dev
 	$(BIN)/ruff check .
