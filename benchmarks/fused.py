@@ -11,10 +11,10 @@ import time
 
 import torch
 
+from ludus.algorithms.ppo import PPO
+from ludus.batches import make_batch
 from ludus.config import resolve
-from ludus.learn.ppo import PPO
 from ludus.recipes import load_recipe
-from ludus.training.sources import make_batch
 
 MLP = {"hidden": (256, 256)}
 LSTM = {"hidden": (128,), "memory": "lstm", "memory_size": 128, "separate_value": False}

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ludus.batches import make_batch
 from ludus.games.mechs.classes import CLASS_NAMES
-from ludus.policies.player import Player
+from ludus.play.player import Player
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run, split_reference
 from ludus.sim import Batch
-from ludus.training.load import load_policies
-from ludus.training.run import Run, split_reference
-from ludus.training.sources import make_batch
 
 SHOWN = (4, 8, 10, 12, 16, 20, 25, 30)  # seconds
 DECISIONS = 4  # a second

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ludus.export.pictures import browser
 from ludus.games import load_game
+from ludus.play.replay import Recorder
 from ludus.sim import Batch
-from ludus.training.replay import Recorder
 
 FILE = "000000000007-bots-mech-best.safetensors"
 READY = "Boolean(window.ludusPlayer?.film && ludusPlayer.drawn > 0)"

@@ -3,7 +3,7 @@ range that rewards allow.
 
 python benchmarks/q_range.py RUN … [--plot docs/images/racing_q.png] [--goal eval/self/finish]
 
-The range follows from the bounds of the game's rewards (`ludus/learn/feasible.py`). A line is the
+The range follows from the bounds of the game's rewards (`ludus/algorithms/feasible.py`). A line is the
 mean Q of the transitions that an iteration replayed, the shade around it the lowest and the highest
 of them. `--goal` draws the evaluations of a goal below: does it swing? Status 1 if a mean lies
 outside the range, or anything by more than a tenth of its width, which is what the doctor calls

@@ -23,12 +23,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ludus.algorithms.next_keys import KeyPredictor
 from ludus.config import StrategyConfig
 from ludus.examine.linear_probe import Probe, accuracy, fit
 from ludus.examine.strategy import SWITCHER, Seen, distances, switch_steps, worth_a_look
 from ludus.games import load_game
-from ludus.learn.next_keys import KeyPredictor
-from ludus.policies.strategy import History, StrategyEncoder
+from ludus.networks.strategy import History, StrategyEncoder
 from ludus.recipes.brawl import STYLES
 from ludus.sim import Batch
 

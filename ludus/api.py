@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ludus.agent import Agent
+from ludus.batches import make_batch, role_rows
 from ludus.config import (
     Config,
     apply_preset,
@@ -25,14 +25,33 @@ from ludus.config import (
     set_value,
     unflatten,
 )
-from ludus.curriculum.schedules import parse
-from ludus.errors import LudusError, disk_in_one_sentence
-from ludus.training.budget import BUDGETS
-from ludus.training.trust import believe
+from ludus.config.handed_over import hand_over
+from ludus.config.schedules import parse
+from ludus.errors import LudusError, disk_in_one_sentence, nearest
+from ludus.intervals import difference
+from ludus.machine import set_threads
+from ludus.play.agent import Agent
+from ludus.play.evaluate import better_than, intervals, measure
+from ludus.play.external_agent import ExternalAgent
+from ludus.play.lineups import sides
+from ludus.play.opponents import Rivals, together
+from ludus.play.silence import silenced
+from ludus.recipes import recipe_of
+from ludus.runs import budget, checkpoint, weights
+from ludus.runs.budget import BUDGETS
+from ludus.runs.load import check_same_layout, external_layout, load_policies
+from ludus.runs.run import ON_REQUEST, Run, default_name, remove, split_reference, versions
+from ludus.runs.sinks import open_sinks
+from ludus.runs.trust import believe
+from ludus.training import rollback
+from ludus.training.dashboard import Dashboard
+from ludus.training.loop import Trainer
+from ludus.training.report import write_report
+from ludus.training.start import create, prepare
 
 if TYPE_CHECKING:
+    from ludus.runs.run import Run
     from ludus.training.loop import Trainer
-    from ludus.training.run import Run
 
 
 def train(
@@ -50,7 +69,6 @@ def train(
     (`total_agent_steps=5_000_000`, `seed=3`), or by their dotted name in a dict: `train("pursuit",
     **{"learn.gamma": 0.995})`.
     """
-    from ludus.recipes import recipe_of
 
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
@@ -92,10 +110,6 @@ def start(
     init_modules: tuple[str, ...] = (),
 ) -> Run:
     """Creates a run and trains it."""
-    from ludus.training import checkpoint, weights
-    from ludus.training.dashboard import Dashboard
-    from ludus.training.run import Run, default_name, split_reference
-    from ludus.training.start import create, prepare
 
     folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
     Run.refuse_existing(folder)
@@ -121,11 +135,9 @@ def start(
     return _after_doctor(trainer, quiet)
 
 
-def finish(trainer: Any) -> None:
+def finish(trainer: Trainer) -> None:
     """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever
     happens on the way. The first error is the one that is told."""
-    from ludus.training.run import ON_REQUEST
-    from ludus.training.sinks import open_sinks
 
     trainer.run.forget_end()
     try:
@@ -158,8 +170,7 @@ def finish(trainer: Any) -> None:
     _conclude(trainer)
 
 
-def _conclude(trainer: Any) -> None:
-    from ludus.training.report import write_report
+def _conclude(trainer: Trainer) -> None:
 
     trainer.run.close()
     trainer.display.status("asking the doctor about the whole run, and writing the report")
@@ -167,9 +178,8 @@ def _conclude(trainer: Any) -> None:
     write_report(trainer.run)
 
 
-def _after_doctor(trainer: Any, quiet: bool) -> Run:
+def _after_doctor(trainer: Trainer, quiet: bool) -> Run:
     """The run that training ended with: where the doctor asked to go back, that of the rollback."""
-    from ludus.training import rollback
 
     run: Run = trainer.run
     finding = trainer.doctor.acts_on
@@ -210,11 +220,6 @@ def resume(
     they stood. `env`: what a run was trained on that a program handed over and no other process
     finds by itself. `trust`: load the game of a run that was not made here, although that executes
     its code."""
-    from ludus.training import budget, checkpoint
-    from ludus.training.dashboard import Dashboard
-    from ludus.training.loop import Trainer
-    from ludus.training.run import Run, split_reference
-    from ludus.training.sources import role_rows
 
     folder, mark = split_reference(str(reference))
     run = Run(folder)
@@ -222,8 +227,6 @@ def resume(
         believe(run.path)
     data, config = run.stored(), run.config()
     if env is not None:
-        from ludus.envs.handed_over import hand_over
-
         hand_over(config.game, env)
     for name, value in budgets.items():
         full = _full_name(config, name)
@@ -269,7 +272,6 @@ def resume(
 
 
 def _finish_late(run: Run) -> None:
-    from ludus.training.report import write_report
 
     remove_unfinished(run)
     run.note_end("finished")
@@ -278,7 +280,6 @@ def _finish_late(run: Run) -> None:
 
 
 def _say_what_changed(manifest: Mapping[str, Any]) -> None:
-    from ludus.training.run import versions
 
     now = versions()
     changed = [
@@ -309,7 +310,6 @@ def _say_if_nothing_is_learned(trainer: Trainer, folder: Path) -> None:
 
 def _drop_newer(run: Run, step: int) -> None:
     """Going on from an older checkpoint on request: the newer ones make way, into discarded/."""
-    from ludus.training import checkpoint
 
     for newer in [s for s in checkpoint.steps(run) if s > step]:
         target = run.path / "discarded" / f"checkpoint-{newer}"
@@ -320,7 +320,6 @@ def _drop_newer(run: Run, step: int) -> None:
 def remove_unfinished(run: Run) -> None:
     """What was being written when the process died: folders of checkpoints, and files under the
     name they have until then."""
-    from ludus.training.run import remove
 
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
     for folder in (run.path, run.path / "snapshots", run.path / "replays"):
@@ -331,7 +330,6 @@ def remove_unfinished(run: Run) -> None:
 def forkable(reference: str | Path, *, trust: bool = False) -> Config:
     """The config of a run as a starting point for another: what was derived for it is derived anew.
     `trust`: as in `resume`."""
-    from ludus.training.run import Run, split_reference
 
     run = Run(split_reference(str(reference))[0])
     if trust:
@@ -356,10 +354,6 @@ def fork(
     """A new run that starts with the weights and optimizers of another's checkpoint: new episodes,
     a budget of its own, and schedules from their start (or from `schedules_at`, a share from 0 to
     1)."""
-    from ludus.training import checkpoint, weights
-    from ludus.training.dashboard import Dashboard
-    from ludus.training.run import Run, default_name, split_reference
-    from ludus.training.start import create, prepare
 
     source, mark = split_reference(str(reference))
     origin = Run(source)
@@ -395,8 +389,6 @@ def load(reference: str | Path, role: str | None = None, *, trust: bool = False)
     Of a run in an env of another library, it takes that env's observations and returns that env's
     actions (no env is made).
     """
-    from ludus.training.load import external_layout, load_policies
-    from ludus.training.run import split_reference
 
     if trust:
         believe(split_reference(str(reference))[0])
@@ -405,12 +397,8 @@ def load(reference: str | Path, role: str | None = None, *, trust: bool = False)
     if role is None:
         role = next(iter(policies))
     if role not in policies:
-        from ludus.errors import nearest
-
         raise LudusError(f"{reference} has no role '{role}': {nearest(role, policies)}")
     if external is not None:
-        from ludus.envs.agent import ExternalAgent
-
         return ExternalAgent(policies[role], layout, role, external.codec_of(role))
     return Agent(policies[role], layout, role)
 
@@ -440,15 +428,6 @@ def evaluate(
     silenced/METRIC, and heard_minus_silenced/METRIC for what messages are worth.
     `env`: as in `resume`. `trust`: as in `resume`; opponents that are runs are trusted too.
     """
-    from ludus.examine.interventions import silenced
-    from ludus.intervals import difference
-    from ludus.league.lineups import sides
-    from ludus.league.rivals import Rivals, together
-    from ludus.training.devices import set_threads
-    from ludus.training.evaluate import better_than, intervals, measure
-    from ludus.training.load import check_same_layout, load_policies
-    from ludus.training.run import Run, split_reference
-    from ludus.training.sources import make_batch
 
     set_threads(1)  # batches are small: threads cost more than they give
     folder, _ = split_reference(str(reference))
@@ -458,8 +437,6 @@ def evaluate(
         believe(split_reference(named)[0])
     config = replace(run.config(), device="cpu")
     if env is not None:
-        from ludus.envs.handed_over import hand_over
-
         hand_over(config.game, env)
     policies, layout = load_policies(str(reference))
     if episodes < 1:

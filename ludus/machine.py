@@ -1,10 +1,11 @@
-"""What the machine has, as far as it says: free memory, and whether an error means that there was
-too little."""
+"""What the machine has, as far as it says: cores, memory, a GPU. The one owner of thread counts."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -64,3 +65,68 @@ def fitting(what: str, fix: str) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         raise LudusError(f"{what} do not fit into memory{free_text()}: {fix}") from None
+
+
+def require(device: str) -> None:
+    """A device that is asked for and absent is an error, never a silent fall-back."""
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise LudusError(
+                "device cuda was asked for but torch finds no CUDA GPU on this machine: use "
+                "--device cpu"
+            )
+
+
+def set_threads(threads: int) -> None:
+    """Threads of torch. The simulator takes its own number when a batch is made."""
+    import torch
+
+    torch.set_num_threads(threads)
+    _keep_memory()
+
+
+@functools.cache
+def _keep_memory() -> None:
+    """Tells glibc to keep freed memory: otherwise every large temporary of torch costs fresh pages
+    (about 15% of an update)."""
+    trim_threshold, mmap_threshold = -1, -3  # from malloc.h
+    with suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(mmap_threshold, 1 << 30)
+        libc.mallopt(trim_threshold, (1 << 31) - 1)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resident_mb(process: int | str = "self") -> float:
+    try:
+        with open(f"/proc/{process}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+measured_elsewhere: dict[str, Callable[[], float | None]] = {}
+"""Memory of what plays outside this process, by metric: workers and remote envs add themselves."""
+
+
+def memory(device: str) -> dict[str, float]:
+    """Memory in use now, as metrics: of this process, of what plays outside it, and of the GPU."""
+    out: dict[str, float] = {"memory/resident_mb": resident_mb()}
+    out |= {
+        name: used
+        for name, measure in measured_elsewhere.items()
+        if (used := measure()) is not None
+    }
+    if device == "cuda":
+        import torch
+
+        out["memory/gpu_allocated_mb"] = torch.cuda.memory_allocated() / 1e6
+        out["memory/gpu_reserved_mb"] = torch.cuda.memory_reserved() / 1e6
+    return out

@@ -43,7 +43,7 @@ def envs_in_this_process(monkeypatch):
     """Envs of other libraries are never put into worker processes. That goes by how long a step
     takes: on a crowded machine the measurement asks for workers, and every batch that a test makes
     would start programs that import everything anew."""
-    monkeypatch.setattr("ludus.envs.foreign.choose_workers", lambda seconds, num_envs: 0)
+    monkeypatch.setattr("ludus.external.foreign.choose_workers", lambda seconds, num_envs: 0)
 
 
 @functools.cache

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ludus.learn.rainbow import chosen, huber, quantile_huber, random_shares
-from ludus.policies.encoders import shaped
-from ludus.policies.q_policy import move
+from ludus.algorithms.rainbow import chosen, huber, quantile_huber, random_shares
+from ludus.networks.encoders import shaped
+from ludus.networks.q_policy import move
 
 
 class BareRainbow:

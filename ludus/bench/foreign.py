@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.guests import make_env
-from ludus.envs.processes import Processes
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
+from ludus.external.guests import make_env
+from ludus.external.processes import Processes
 
 ACTION_SETS, WARM_UP = 64, 20
 PEERS = ("sb3_subproc", "sb3_dummy")

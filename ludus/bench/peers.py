@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ludus.batches import layout_of, make_batch
 from ludus.config import Config
 from ludus.errors import LudusError
-from ludus.training.sources import layout_of, make_batch
 
 
 def _vec_env(config: Config, discrete: bool = False) -> Any:

@@ -19,16 +19,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from ludus.algorithms.graphs import compiled
+from ludus.algorithms.ppo import PPO
+from ludus.algorithms.rainbow import Rainbow
 from ludus.bench import limits
 from ludus.bench.bare_rainbow import BareRainbow
 from ludus.config import Config
-from ludus.learn.ppo import PPO
-from ludus.learn.rainbow import Rainbow
-from ludus.policies.encoders import CELL, FEATURE, shaped, steps_back, stored_as
-from ludus.policies.policy import Policy
+from ludus.networks.encoders import CELL, FEATURE, shaped, steps_back, stored_as
+from ludus.networks.policy import Policy
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Seen
-from ludus.training.graphs import compiled
 from ludus.training.loop import Trainer
 from ludus.training.start import create
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import IO
 
+from ludus.sim.driver_cache import cache_root
+
 
 class Turn:
     """A benchmark's turn: it begins with `wait`, once no other measures, and ends with the `with`
@@ -21,7 +23,6 @@ class Turn:
             import fcntl
         except ImportError:  # no such locks on Windows: there, start one at a time
             return
-        from ludus.sim.driver_cache import cache_root
 
         try:
             cache_root().mkdir(parents=True, exist_ok=True)

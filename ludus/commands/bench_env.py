@@ -6,11 +6,13 @@ import json
 import os
 from dataclasses import dataclass
 
+from ludus.batches import is_foreign
+from ludus.bench import foreign
 from ludus.bench.env import measure
-from ludus.commands import parse
+from ludus.bench.peers import measure_env
+from ludus.commands.parsing import parse
 from ludus.errors import LudusError
 from ludus.games import load_game
-from ludus.training.sources import is_foreign
 
 SWEEP = [16, 64, 256, 1024, 4096, 16384, 65536]
 
@@ -104,7 +106,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _foreign(options: BenchEnv) -> int:
-    from ludus.bench import foreign
 
     if options.sweep or options.device != "cpu":
         raise LudusError(
@@ -133,6 +134,5 @@ def _foreign(options: BenchEnv) -> int:
 
 
 def _peers(name: str, game: str, seconds: float) -> dict[str, float]:
-    from ludus.bench.peers import measure_env
 
     return measure_env(name, game, seconds)

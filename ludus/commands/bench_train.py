@@ -6,7 +6,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ludus import machine
+from ludus.bench import peers
+from ludus.commands.options import parse_config
 from ludus.errors import LudusError
+from ludus.recipes import load_recipe
 
 if TYPE_CHECKING:
     from ludus.config import Config
@@ -20,9 +24,6 @@ EXAMPLE = "ludus bench train --recipe pursuit --against sb3 --json"
 
 def main(arguments: list[str]) -> int:
     import argparse
-
-    from ludus.commands.options import parse_config
-    from ludus.recipes import load_recipe
 
     head = argparse.ArgumentParser(
         prog="ludus bench train",
@@ -66,12 +67,11 @@ def _measured(
 
     from ludus.bench import limits
     from ludus.bench.train import bound, measure, simulating
-    from ludus.training import devices
     from ludus.training.start import prepare
 
     config, _ = prepare(config)
     ours = measure(config, seconds, wait)
-    memory = devices.memory(config.device)
+    memory = machine.memory(config.device)
     if config.device == "cuda":  # acting and simulating are one graph there
         share = simulating(ours["trainer"], seconds) / ours["seconds"]
         ours["phases"] |= {"simulate": share, "act": ours["phases"].pop("rollout") - share}
@@ -94,8 +94,6 @@ def _measured(
         "ratio": {},
     }
     if against:
-        from ludus.bench import peers
-
         found = peers.measure(against, config, seconds)
         result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in found.items()}
         result["ratio"] = {name: ours["agent_steps_per_s"] / rate for name, rate in found.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ludus.cli import COMMANDS
+from ludus.commands import COMMANDS
 from ludus.errors import LudusError
 from ludus.games import REGISTRY
 from ludus.recipes import RECIPES

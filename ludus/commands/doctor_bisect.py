@@ -10,12 +10,17 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.doctor_compare import game_differences
+from ludus.commands.parsing import ReadsRuns, parse
+from ludus.config import unflatten
 from ludus.doctor.bisect import Answer, Bisect, Cause, Trial, Verdict
-from ludus.doctor.compare import BOOKKEEPING, Comparison, Difference
+from ludus.doctor.compare import BOOKKEEPING, Comparison, Difference, compare, seeds_of
 from ludus.doctor.finding import Finding, as_json
+from ludus.doctor.log import read_log
+from ludus.doctor.trials import Trials
 from ludus.errors import LudusError
-from ludus.reading import read_json
+from ludus.files import read_json
+from ludus.runs.run import Run
 
 # What all trials share with the good run: where and how long they run, what they write.
 SHARED = (*BOOKKEEPING, "train.", "device")
@@ -56,12 +61,7 @@ def main(arguments: list[str]) -> int:
         "doctor bisect",
         "ludus doctor bisect runs/works runs/fails --seeds 3 --jobs 2",
     )
-    from ludus.commands.doctor_compare import game_differences
-    from ludus.config import unflatten
-    from ludus.doctor.compare import compare, seeds_of
-    from ludus.doctor.trials import Trials
     from ludus.examine.launch import Launcher
-    from ludus.training.run import Run
 
     for name in ("seeds", "jobs"):
         if getattr(options, name) < 1:
@@ -132,7 +132,6 @@ def _metric(comparison: Comparison) -> str:
 def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
     """Of a run, with derived values left to be derived anew, one thread, and a budget in
     agent-steps."""
-    from ludus.doctor.log import read_log
 
     data = read_json(run / "config.json")
     values = {

@@ -8,8 +8,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands.options import parse_config
+from ludus.commands.parsing import parse
+from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, as_json, as_text, verdict
+from ludus.doctor.rewards import read_reward
 from ludus.errors import LudusError
 
 OURS = ("--rewards", "--overfit", "--help", "-h")
@@ -65,8 +68,6 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _of_file(path: str) -> list[Finding]:
-    from ludus.doctor.audit import audit
-    from ludus.doctor.rewards import read_reward
 
     return audit(read_reward(path))
 
@@ -76,8 +77,6 @@ def _of_recipe(name: str, changes: list[str], options: Check) -> list[Finding]:
 
     config: Any = config_of(name)
     if changes:
-        from ludus.commands.options import parse_config
-
         config, _, _ = parse_config(
             config, changes, f"doctor check {name}", EXAMPLE, "Checks a recipe with changes."
         )

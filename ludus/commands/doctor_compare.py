@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import parse
-from ludus.reading import understood
+from ludus.commands.games_diff import compare_games, effective
+from ludus.commands.parsing import parse
+from ludus.doctor.compare import as_text, compare, seeds_of
+from ludus.files import understood
 
 
 @dataclass(kw_only=True)
@@ -30,7 +32,6 @@ def main(arguments: list[str]) -> int:
     options = parse(
         Compare, arguments, "doctor compare", "ludus doctor compare runs/works runs/fails"
     )
-    from ludus.doctor.compare import as_text, compare, seeds_of
 
     first = [str(seeds_of(path)[0]) for path in (options.a, options.b)]
     with understood(f"{options.a} or {options.b}"):
@@ -41,8 +42,7 @@ def main(arguments: list[str]) -> int:
 
 def game_differences(a: str, b: str) -> list[dict[str, Any]]:
     """Of the games as the simulators held them; none where a run did not come to write it down."""
-    from ludus.commands.games_diff import compare, effective
 
     if not all((Path(run) / "game.json").is_file() for run in (a, b)):
         return []
-    return compare(effective(a), effective(b))
+    return compare_games(effective(a), effective(b))

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.doctor.log import read_log
-from ludus.doctor.reference import make
+from ludus.doctor.reference import REFERENCES, make
 from ludus.errors import LudusError
-from ludus.recipes import REFERENCES
 
 
 @dataclass(kw_only=True)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.parsing import ReadsRuns, parse
 from ludus.doctor.finding import Finding, as_json, as_text, verdict, worst_first
 from ludus.doctor.log import Log, read_log
-from ludus.doctor.reference import find, track
+from ludus.doctor.reference import REFERENCES, find, track
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
-from ludus.reading import understood
+from ludus.files import understood
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _track(log: Log) -> Finding:
-    from ludus.recipes import REFERENCES
 
     reference = find(REFERENCES, log.config)
     if reference is None:

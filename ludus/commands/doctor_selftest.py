@@ -7,8 +7,9 @@ import sys
 import time
 from dataclasses import dataclass
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.doctor.finding import as_json, as_text
+from ludus.machine import require
 
 
 @dataclass(kw_only=True)
@@ -29,7 +30,6 @@ class SelfTest:
 def main(arguments: list[str]) -> int:
     options = parse(SelfTest, arguments, "doctor selftest", "ludus doctor selftest")
     from ludus.examine.selftest.core import Result, all_checks, run
-    from ludus.training.devices import require
 
     require(options.device)
     begin = time.perf_counter()

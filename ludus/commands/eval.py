@@ -10,7 +10,8 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.parsing import ReadsRuns, parse
+from ludus.errors import LudusError
 
 SILENCED = "silenced/"
 
@@ -119,7 +120,6 @@ def _interval(value: Mapping[str, float]) -> str:
 
 
 def analyse(options: Eval) -> int:
-    from ludus.errors import LudusError
     from ludus.examine.strategy_report import analyse_run, lines
 
     for name, given in (

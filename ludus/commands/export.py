@@ -12,8 +12,9 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.parsing import ReadsRuns, parse
 from ludus.errors import LudusError, nearest
+from ludus.machine import set_threads
 
 FORMATS = ("onnx", "html", "gif", "mp4")
 
@@ -68,7 +69,6 @@ def main(arguments: list[str]) -> int:
 
 def export_replay(options: Export, out: Path | None) -> Path:
     from ludus.export.film import export_film
-    from ludus.training.devices import set_threads
 
     for name, value, low, high in (
         ("fps", options.fps, 1, 60),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ludus.commands.options import parse_config
+from ludus.commands.summary import report
 from ludus.errors import LudusError
+from ludus.runs.run import split_reference
+from ludus.runs.trust import believe
 
 SUMMARY = (
     "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any "
@@ -13,9 +17,6 @@ EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-e
 
 def main(arguments: list[str]) -> int:
     from ludus.api import fork, forkable
-    from ludus.commands.options import parse_config
-    from ludus.training.run import split_reference
-    from ludus.training.trust import believe
 
     if arguments and arguments[0] in ("-h", "--help"):
         print(
@@ -36,7 +37,6 @@ def main(arguments: list[str]) -> int:
             f"a fork starts from its own run, not from {options.init_from}: use `ludus train "
             f"RECIPE --init-from {options.init_from}`"
         )
-    from ludus.commands.summary import report
 
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)
     return report(run, options.json, options.full)

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.errors import RuleError
 from ludus.games import REGISTRY, load_game
+from ludus.sim.conformance import CHECKS, check_cuda
 from ludus.sim.game import Game
 from ludus.sim.layout import Layout
 
@@ -61,7 +62,6 @@ def main(arguments: list[str]) -> int:
 def check(game: Game) -> int:
     """Runs every conformance check and says which fails and why. That CUDA agrees is checked where
     there is a GPU."""
-    from ludus.sim.conformance import CHECKS, check_cuda
 
     failed = 0
     for one in CHECKS:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.errors import LudusError
+from ludus.files import read_json, understood
 from ludus.games import REGISTRY, load_game
-from ludus.reading import read_json, understood
 from ludus.sim.game import Game
 
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         "ludus games diff arena:easy_shaped arena:default_after_rewrite",
     )
     with understood(f"{options.a} or {options.b}"):
-        differences = compare(effective(options.a), effective(options.b))
+        differences = compare_games(effective(options.a), effective(options.b))
     if options.json:
         print(json.dumps({"differences": differences}))
     else:
@@ -86,7 +86,7 @@ def _stored(file: Path) -> dict[str, Any]:
         ) from None
 
 
-def compare(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
+def compare_games(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
     """Every difference as {"key", "a", "b", "text"}; keys are the names that overrides use."""
     if a["game"] != b["game"]:
         return [

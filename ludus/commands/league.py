@@ -9,9 +9,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.parsing import ReadsRuns, parse
 from ludus.errors import LudusError
-from ludus.reading import understood
+from ludus.files import read_lines, understood, write_atomically
+from ludus.league.ratings import rate, win_rates
+from ludus.machine import set_threads
+from ludus.runs.run import Run, split_reference
 
 WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
 
@@ -53,12 +56,7 @@ def look(options: League) -> dict[str, Any]:
     """The JSON of the command. A payoff matrix is kept in the run's folder and shown again next
     time."""
     from ludus.league.plots import figure
-    from ludus.league.ratings import rate, win_rates
-    from ludus.reading import read_lines
-    from ludus.training.devices import set_threads
-    from ludus.training.files import write_atomically
     from ludus.training.report import write_report
-    from ludus.training.run import Run, split_reference
 
     set_threads(1)
     run = Run(split_reference(options.run)[0])
@@ -85,7 +83,7 @@ def look(options: League) -> dict[str, Any]:
         write_atomically(stored, json.dumps(result["payoff"], indent=1))
         write_report(run)
     if options.exploit is not None:
-        from ludus.league.exploit import exploit
+        from ludus.examine.exploit import exploit
 
         result["exploit"] = exploit(options.run, options.exploit, options.episodes)
     if ratings or result["payoff"]:

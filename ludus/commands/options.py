@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from ludus.commands import ReadsRuns
+from ludus.batches import find_game, is_foreign, layout_of
+from ludus.commands.parsing import ReadsRuns
 from ludus.config import (
     SHARED_BY_ROLES,
     Config,
@@ -21,7 +22,7 @@ from ludus.config import (
     refuse_preset,
     refuse_unused,
 )
-from ludus.training.sources import find_game, is_foreign, layout_of
+from ludus.config.schedules import Scalar
 
 SINGLE = {
     "envs": (int, "Number of envs."),
@@ -125,7 +126,6 @@ def _roles_section(name: str) -> type:
 
 def _optional(annotation: Any) -> Any:
     """A field's type, or None for unset."""
-    from ludus.curriculum.schedules import Scalar
 
     known: dict[str, Any] = {"Scalar": Scalar, "float": float, "int": int, "bool": bool}
     return known[str(annotation).removesuffix(" | None")] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.commands.view import View, show
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from ludus.commands import parse
+from ludus.commands.parsing import parse
 from ludus.config import flatten
 from ludus.recipes import RECIPES, load_recipe
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import ReadsRuns, parse
+from ludus.commands.parsing import ReadsRuns, parse
+from ludus.commands.summary import report
 from ludus.errors import LudusError
 
 
@@ -49,7 +50,6 @@ def main(arguments: list[str]) -> int:
     )
     options.believe(options.run)
     from ludus.api import resume
-    from ludus.commands.summary import report
 
     budgets = {f"train.{k}": v for k, v in vars(options.train).items() if v is not None}
     run = resume(options.run, quiet=options.quiet or options.json, **budgets)

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ludus.config import Config
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
+from ludus.doctor.finding import TOO_LITTLE, as_json, verdict_in_words
+from ludus.runs.measured import in_words, lower_is_better, measurements, newest
+from ludus.runs.run import ON_REQUEST
 from ludus.training.dashboard import duration
-from ludus.training.measured import in_words, lower_is_better, measurements, newest
-from ludus.training.run import ON_REQUEST
+from ludus.training.watching import read_findings
 
 MOST_FINDINGS = 3
 
@@ -34,8 +36,6 @@ def report(run: Any, as_json: bool, full: bool) -> int:
 def summary(run: Any) -> dict[str, Any]:
     """What a run came to: how it ended, its headline, its last measurements, its best checkpoint,
     the doctor's findings."""
-    from ludus.doctor.finding import as_json
-    from ludus.training.watching import read_findings
 
     lines = run.metrics()
     last = lines[-1] if lines else {}
@@ -101,7 +101,6 @@ def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
 def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
     """The doctor's word at the end: what is wrong, why, and what to do; the worst findings
     first."""
-    from ludus.doctor.finding import TOO_LITTLE, verdict_in_words
 
     found = [f for f in result["findings"] if f["severity"] != "info"]
     shown = found if full else found[:MOST_FINDINGS]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ludus.commands.options import parse_config
+from ludus.commands.summary import report
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
+from ludus.runs.run import default_name
 
 SUMMARY = (
     "Trains a recipe: a name or NAME:PRESET; a module:function of your own that returns a Config "
@@ -16,7 +19,6 @@ EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --learn.roles.r
 
 
 def main(arguments: list[str]) -> int:
-    from ludus.commands.options import parse_config
 
     if not arguments or arguments[0].startswith("-"):
         if arguments and arguments[0] in ("-h", "--help"):
@@ -36,7 +38,6 @@ def main(arguments: list[str]) -> int:
     )
     options.believe(*config.league.opponents)
     from ludus.api import start
-    from ludus.commands.summary import report
 
     path = Path(options.run) if options.run else Path("runs") / _name(arguments[0])
     run = start(
@@ -51,6 +52,5 @@ def main(arguments: list[str]) -> int:
 
 
 def _name(recipe: str) -> str:
-    from ludus.training.run import default_name
 
     return default_name(recipe)

@@ -12,8 +12,12 @@ from typing import Annotated
 
 import tyro
 
-from ludus.commands import parse
+from ludus.batches import is_foreign
+from ludus.commands.parsing import parse
 from ludus.errors import LudusError
+from ludus.games import REGISTRY, load_game
+from ludus.machine import set_threads
+from ludus.runs.run import Run
 
 PORT = 8600
 
@@ -98,8 +102,6 @@ def show(options: View, take: int | None = None) -> int:
         if not options.headless:
             webbrowser.open(address + page)
 
-    from ludus.training.devices import set_threads
-
     set_threads(1)
     serve(viewer, listener, started)
     return 0
@@ -107,8 +109,6 @@ def show(options: View, take: int | None = None) -> int:
 
 def sort_out(options: View) -> tuple[str | None, list[Path]]:
     """A game, or runs."""
-    from ludus.training.run import Run
-    from ludus.training.sources import is_foreign
 
     runs = [name for name in options.what if (Path(name) / "config.json").exists()]
     others = [name for name in options.what if name not in runs]
@@ -118,8 +118,6 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
             "one game"
         )
     if others:
-        from ludus.games import REGISTRY, load_game
-
         name = others[0]
         if is_foreign(name):
             raise LudusError(
@@ -142,8 +140,6 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
 
 def refuse_foreign(path: Path) -> None:
     """Nobody can play in an env of another library: the viewer does not run it."""
-    from ludus.training.run import Run
-    from ludus.training.sources import is_foreign
 
     game = Run(path).settings().game
     if is_foreign(game):

@@ -2,7 +2,7 @@
 algorithm.
 
 A field's docstring is its help text; None means: derived, see `resolve`. An experiment (a recipe)
-is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.curriculum.schedules`).
+is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.config.schedules`).
 """
 
 from ludus.config.checks import check
@@ -13,6 +13,7 @@ from ludus.config.in_use import option_of, refuse_preset, refuse_unused, setting
 from ludus.config.league import LeagueConfig
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
+from ludus.config.rainbow import RainbowConfig
 from ludus.config.running import (
     ON_CRITICAL,
     CheckpointConfig,
@@ -23,7 +24,6 @@ from ludus.config.running import (
 )
 from ludus.config.types import check_types
 from ludus.config.values import flatten, origins, set_value, unflatten
-from ludus.learn.rainbow_config import RainbowConfig
 
 __all__ = [
     "OF_ACTIONS",

@@ -9,11 +9,11 @@ from ludus.config.curriculum import TasksConfig
 from ludus.config.experiment import Config
 from ludus.config.policy import STRATEGY_SIZES
 from ludus.config.ppo import PPOConfig
+from ludus.config.rainbow import check_rainbow
 from ludus.config.running import ON_CRITICAL
+from ludus.config.schedules import parse
 from ludus.config.values import flatten, set_role_value
-from ludus.curriculum.schedules import parse
 from ludus.errors import LudusError, nearest
-from ludus.learn.rainbow_config import check_rainbow
 
 LEAST: dict[str, float] = {
     "envs": 1,

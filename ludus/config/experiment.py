@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ludus.config.curriculum import CurriculumConfig
+from ludus.config.handed_over import source_of
 from ludus.config.league import LeagueConfig
 from ludus.config.policy import PolicyConfig
 from ludus.config.ppo import PPOConfig
+from ludus.config.rainbow import RainbowConfig
 from ludus.config.running import CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
-from ludus.curriculum.schedules import Scalar
+from ludus.config.schedules import Scalar
 from ludus.errors import LudusError, nearest
-from ludus.learn.rainbow_config import RainbowConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {"learn.epochs": 2, "eval.greedy": False, "log.tensorboard": False},
@@ -68,8 +69,6 @@ class Config:
 
     def __post_init__(self) -> None:
         if not isinstance(self.game, str):
-            from ludus.envs.handed_over import source_of
-
             self.game = source_of(self.game)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from ludus.curriculum.schedules import Scalar
+from ludus.config.schedules import Scalar
 
 SHARED_BY_ROLES = ("rollout", "roles", "bptt")  # of PPOConfig: cannot differ between roles
 

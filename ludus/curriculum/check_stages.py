@@ -8,15 +8,16 @@ from typing import Any
 
 from ludus.config import Stage
 from ludus.errors import LudusError, nearest
-from ludus.league.lineups import make_lineups, parse_mix
 from ludus.league.tally import RECENT
+from ludus.play.lineups import make_lineups, parse_mix
+from ludus.protocols import Layout
 from ludus.sim.game import Game
 
 
 def check_stages(
     stages: Sequence[Stage],
     first: int,
-    layout: Any,
+    layout: Layout,
     bots: Mapping[str, Mapping[str, int]],
     game: Game | None,
 ) -> None:
@@ -70,7 +71,7 @@ def _check_end(stage: Stage, where: str) -> None:
 
 
 def _check_opponent(
-    stage: Stage, where: str, layout: Any, bots: Mapping[str, Mapping[str, int]]
+    stage: Stage, where: str, layout: Layout, bots: Mapping[str, Mapping[str, int]]
 ) -> None:
     if not stage.opponent:
         return
@@ -98,7 +99,7 @@ def _check_opponent(
         )
 
 
-def _check_metric(stage: Stage, where: str, layout: Any, game: Game | None) -> None:
+def _check_metric(stage: Stage, where: str, layout: Layout, game: Game | None) -> None:
     kind, _, rest = stage.metric.partition("/")
     if not stage.metric or (kind == "eval" and rest):
         return

@@ -13,6 +13,7 @@ from typing import Any
 from ludus.config import Stage
 from ludus.curriculum.measure import Measured
 from ludus.league.league import League
+from ludus.sim import Batch
 from ludus.sim.game import Goal
 
 
@@ -24,7 +25,7 @@ class Stages:
         self,
         stages: Sequence[Stage],
         league: League | None,
-        batch: Any,
+        batch: Batch,
         resize: Callable[[Mapping[str, float]], Any] | None = None,
     ) -> None:
         self.stages, self.league, self.batch, self.resize = stages, league, batch, resize

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from ludus.batches import find_game, scheduled, values_at
 from ludus.config import Config, TasksConfig
 from ludus.curriculum.buckets import Bucket, make_buckets
 from ludus.curriculum.learning_progress import TaskPool
 from ludus.errors import LudusError, nearest
-from ludus.league.lineups import Lineup
+from ludus.play.evaluate import play
+from ludus.play.lineups import Lineup
+from ludus.sim import Batch
 from ludus.sim.episode import RANDOM
 from ludus.sim.game import Game, Goal
-from ludus.training.sources import find_game, scheduled, values_at
 
 BASELINE_ENVS = (
     64  # episodes of random play that the baseline is measured over, each of another task
@@ -33,7 +35,7 @@ class Tasks:
     """Made with the trainer; `begin` or `load_state` before the first iteration, `after_iteration`
     after each."""
 
-    def __init__(self, config: Config, batch: Any, make: Callable[[int], Any]) -> None:
+    def __init__(self, config: Config, batch: Batch, make: Callable[[int], Any]) -> None:
         self.config: TasksConfig = config.curriculum.tasks
         self.batch, self.make, self.seed = batch, make, config.seed
         self.buckets = buckets_of(config)
@@ -69,7 +71,6 @@ class Tasks:
     def score_of_random_play(self, source: random.Random, lineups: Sequence[Lineup]) -> float:
         """The mean score where the policy and its snapshots act at random, over tasks that are
         drawn evenly. Bots play."""
-        from ludus.training.evaluate import play
 
         count = min(BASELINE_ENVS, self.batch.num_envs)
         batch = self.make(count)

@@ -19,7 +19,7 @@ import numpy as np
 from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.statistics import Noise, noise
 from ludus.errors import LudusError
-from ludus.reading import read_json
+from ludus.files import read_json
 
 SURE = 3.0
 """Standard errors by which curves must differ to have parted."""

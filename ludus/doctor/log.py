@@ -22,7 +22,7 @@ from ludus.doctor.statistics import Array
 from ludus.doctor.tables import csv_names, csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
 from ludus.errors import LudusError, nearest
-from ludus.reading import read_json
+from ludus.files import read_json
 
 STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 GIVE = "give a run folder, a CSV or JSON-lines file, or TensorBoard events"

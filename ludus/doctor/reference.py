@@ -1,7 +1,7 @@
 """A recipe's reference: how its metrics usually go, as the median and a band over seeds. Is a run
 on track?
 
-A reference is a small JSON file under ludus/recipes/reference, made by `ludus doctor reference`
+A reference is a small JSON file under ludus/doctor/references, made by `ludus doctor reference`
 from finished runs. A run's own reference is the one of the same game and algorithm whose settings
 differ least.
 """
@@ -21,8 +21,10 @@ from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.statistics import Array
 from ludus.errors import LudusError
-from ludus.reading import read_json
+from ludus.files import read_json
 
+REFERENCES = Path(__file__).parent / "references"
+"""Those that Ludus brings: made by `ludus doctor reference`."""
 POINTS = 20
 FEWEST_SEEDS = 2
 WIDER = 0.5

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ludus.errors import LudusError
-from ludus.reading import parse_json, regular
+from ludus.files import parse_json, regular
 
 Rows = list[dict[str, Any]]
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from ludus.reading import regular
+from ludus.files import regular
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 EVENT_WALL, EVENT_STEP, EVENT_SUMMARY = 1, 2, 5

@@ -12,7 +12,7 @@ from typing import Any
 
 from ludus.doctor.bisect import Measured, Trial
 from ludus.doctor.log import Log
-from ludus.reading import read_json
+from ludus.files import read_json
 
 LAST = 0.2
 """The part of a run, by steps, whose mean is its result."""

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ludus.play.player import Player
+from ludus.runs.load import check_same_layout, load_policies
+from ludus.runs.run import split_reference
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
 
 if TYPE_CHECKING:
-    from ludus.policies.player import Player
-    from ludus.policies.policy import Policy
+    from ludus.play.player import Player
+    from ludus.protocols import ActingPolicy
 
 
 class Opponents:
@@ -24,7 +27,7 @@ class Opponents:
 
     def __init__(self, batch: Batch, opponent: str | Mapping[str, str], mine: np.ndarray) -> None:
         self.players: list[Player] = []
-        runs: dict[str, dict[str, Policy]] = {}
+        runs: dict[str, dict[str, ActingPolicy]] = {}
         for seats in batch.layout.seats:
             others = np.setdiff1d(np.arange(seats.start, seats.stop), mine)
             if not len(others):
@@ -48,13 +51,11 @@ class Opponents:
 
 
 def _is_run(name: str) -> bool:
-    from ludus.training.run import split_reference
 
     return (split_reference(name)[0] / "config.json").exists()
 
 
-def _policies(reference: str, batch: Batch) -> dict[str, Policy]:
-    from ludus.training.load import check_same_layout, load_policies
+def _policies(reference: str, batch: Batch) -> dict[str, ActingPolicy]:
 
     policies, layout = load_policies(reference)
     check_same_layout(
@@ -63,7 +64,6 @@ def _policies(reference: str, batch: Batch) -> dict[str, Policy]:
     return policies
 
 
-def _player(policy: Policy, batch: Batch, agents: np.ndarray) -> Player:
-    from ludus.policies.player import Player
+def _player(policy: ActingPolicy, batch: Batch, agents: np.ndarray) -> Player:
 
     return Player(policy, batch, slice(int(agents[0]), int(agents[-1]) + 1))

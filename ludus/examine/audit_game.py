@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from ludus.batches import is_foreign, values_at
 from ludus.config import Config, TrainConfig, settings_of
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
 from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.rewards import Episode, Reward, Term
@@ -15,7 +16,6 @@ from ludus.games import REGISTRY, import_object, load_game
 from ludus.recipes import RECIPES, load_recipe
 from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm
-from ludus.training.sources import is_foreign, values_at
 
 OF_KIND = {
     "goal": "event",

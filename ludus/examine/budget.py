@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ludus.algorithms.rainbow import epsilon_at
+from ludus.batches import role_rows
 from ludus.config import Config
 from ludus.doctor.before.budget import Budget
-from ludus.learn.rainbow import epsilon_at
-from ludus.training.devices import cores
-from ludus.training.sources import role_rows
+from ludus.machine import cores
 
 LOOKED_AT = (0.1, 0.5, 0.9)
 HOUR = 3600.0

@@ -7,8 +7,10 @@ import dataclasses
 
 import numpy as np
 
+from ludus import machine
+from ludus.batches import is_foreign, make_batch, values_at
 from ludus.config import Config, option_of, resolve, settings_of
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
 from ludus.doctor.before import budget, earnings, flow, spaces
 from ludus.doctor.before.budget import Budget
 from ludus.doctor.before.overfit import judge as judge_overfit
@@ -22,8 +24,6 @@ from ludus.examine.rollouts import ENVS, Seen, play_all
 from ludus.examine.spaces import examine_spaces
 from ludus.games import load_game
 from ludus.sim import Batch
-from ludus.training import devices
-from ludus.training.sources import is_foreign, make_batch, values_at
 from ludus.training.start import prepare
 
 SECONDS = 20.0
@@ -74,7 +74,7 @@ def _refused(config: Config) -> str:
 
 
 def _tried(config: Config, seconds: float) -> list[Finding]:
-    devices.set_threads(1)
+    machine.set_threads(1)
     found: list[Finding] = []
     length, longest = 1.0, None
     if not is_foreign(config.game):

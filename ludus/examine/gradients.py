@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
+from ludus.algorithms.algorithm import Algorithm, make_algorithm
+from ludus.batches import make_batch
 from ludus.config import Config
 from ludus.doctor.before.flow import Flow
-from ludus.examine.evidence import Diagnostics
-from ludus.learn.algorithm import Algorithm, make_algorithm
-from ludus.training.sources import make_batch
+from ludus.evidence.diagnostics import Diagnostics
+from ludus.protocols import Layout
 
 ENVS, STEPS = 16, 32
 FEW_ENVS = 4
@@ -59,7 +60,7 @@ def examine_flow(config: Config, seed: int) -> tuple[list[Flow], Algorithm]:
     return [_flow(algorithm, name, batch.layout, config) for name in algorithm.policies], algorithm
 
 
-def _flow(algorithm: Algorithm, role: str, layout: Any, config: Config) -> Flow:
+def _flow(algorithm: Algorithm, role: str, layout: Layout, config: Config) -> Flow:
     policy = algorithm.policies[role]
     gradients = {
         name: float(p.grad.norm()) if p.grad is not None else 0.0
@@ -70,7 +71,7 @@ def _flow(algorithm: Algorithm, role: str, layout: Any, config: Config) -> Flow:
 
 
 @torch.no_grad()
-def _inputs(algorithm: Algorithm, role: str, layout: Any, config: Config) -> dict[str, float]:
+def _inputs(algorithm: Algorithm, role: str, layout: Layout, config: Config) -> dict[str, float]:
     policy, evidence = algorithm.policies[role], algorithm.evidence(role)
     observation, state, starts, mask, seen = evidence.inputs
     base = policy(*evidence.inputs)

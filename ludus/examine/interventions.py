@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.config import Config
+from ludus.batches import make_batch
 from ludus.errors import LudusError
-from ludus.examine.evidence import Diagnostics
+from ludus.evidence.diagnostics import Diagnostics
 from ludus.examine.next_keys import bots_of, foretold, predictors
-from ludus.policies.strategy import HISTORY
-from ludus.training.devices import set_threads
-from ludus.training.evaluate import intervals, measure
-from ludus.training.load import load_policies
-from ludus.training.run import Run, split_reference
-from ludus.training.sources import is_foreign, make_batch
+from ludus.machine import set_threads
+from ludus.networks.policy import Policy
+from ludus.networks.strategy import HISTORY
+from ludus.play.evaluate import intervals, measure
+from ludus.play.silence import messages_of, without_messages
+from ludus.protocols import ActingPolicy
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run, split_reference
+from ludus.sim import Batch
 
 FILE = "examined.jsonl"
 EPISODES = 64
@@ -37,7 +40,7 @@ must not hide a step from it."""
 class Intervened:
     """A policy that acts without something. Everything else it does is the policy's own."""
 
-    def __init__(self, policy: Any, kind: str, messages: list[int]) -> None:
+    def __init__(self, policy: ActingPolicy, kind: str, messages: list[int]) -> None:
         self.policy, self.kind, self.messages = policy, kind, messages
         self.changes: list[float] = []
         self._calls = 0
@@ -69,9 +72,7 @@ class Intervened:
         if self.kind == "memory_reset":
             return observation, torch.zeros_like(state), seen
         if self.kind == "messages_silenced":
-            quiet = observation.clone()
-            quiet[..., self.messages] = 0.0
-            return quiet, state, seen
+            return without_messages(observation, self.messages), state, seen
         if self.kind == "strategy_shuffled":
             return observation, state, {**seen, HISTORY: seen[HISTORY][:, order]}
         if (
@@ -85,34 +86,11 @@ class Intervened:
         return observation, state, seen
 
 
-def kinds(policy: Any, messages: list[int]) -> list[str]:
+def kinds(policy: ActingPolicy, messages: list[int]) -> list[str]:
     """What can be taken away from a policy."""
     found = ["memory_reset"] * bool(policy.state_size) + ["messages_silenced"] * bool(messages)
     found += ["strategy_shuffled"] * (HISTORY in policy.seen)
     return [*found, "observation_shuffled"] if found else []
-
-
-def messages_of(layout: Mapping[str, Any], config: Config) -> list[int]:
-    """The observation entries that are messages: "message" is in their name. None in a game where
-    nothing can be said; an env from elsewhere does not tell what its actions mean."""
-    said = is_foreign(config.game) or any(
-        "message" in name for kind in layout["action"].values() for name in kind
-    )
-    return [i for i, name in enumerate(layout["observation"]) if "message" in name] if said else []
-
-
-def silenced(
-    policies: Mapping[str, Any], layout: Mapping[str, Any], config: Config
-) -> dict[str, Any]:
-    """The policies, deaf to all messages."""
-    messages = messages_of(layout, config)
-    if not messages:
-        raise LudusError(
-            f"agents of {config.game} send no messages that could be silenced: leave --silence out"
-        )
-    return {
-        role: Intervened(policy, "messages_silenced", messages) for role, policy in policies.items()
-    }
 
 
 def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
@@ -147,14 +125,16 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
                 role, kind, touched, told, main_goal(first, role), alone=len(policies) == 1
             )
     for role, predictor in predictors(reference, first.layout.observation).items():
-        keys = foretold(make, policies[role], predictor, bots_of(first), config.eval.seed + 1)
+        policy = policies[role]
+        assert isinstance(policy, Policy)  # what predicts keys was learned with one
+        keys = foretold(make, policy, predictor, bots_of(first), config.eval.seed + 1)
         line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
     with open(run.path / FILE, "a") as file:
         file.write(json.dumps(line) + "\n")
     return line
 
 
-def opponent(batch: Any) -> str:
+def opponent(batch: Batch) -> str:
     """A fixed one: the first bot that is more than random or still; else itself, alone."""
     single = len(batch.layout.seats) == 1 and batch.layout.seats[0].teams == 1
     bots = [
@@ -163,7 +143,7 @@ def opponent(batch: Any) -> str:
     return "self" if single else f"bot:{bots[0]}" if bots else "bot:random"
 
 
-def main_goal(batch: Any, role: str) -> str | None:
+def main_goal(batch: Batch, role: str) -> str | None:
     """What the role is to achieve, where the game says so."""
     for name, goal in getattr(batch.game, "goal_metrics", {}).items():
         roles = (goal.roles,) if isinstance(goal.roles, str) else goal.roles

@@ -16,10 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ludus import api
+from ludus.config import unflatten
 from ludus.doctor.bisect import Trial
 from ludus.doctor.log import read_log
 from ludus.doctor.trials import levels, read_result, write_result
 from ludus.errors import LudusError
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 
 BULKY = ("checkpoints", "replays", "snapshots", "discarded")
 POLL_SECONDS = 0.1
@@ -102,10 +106,6 @@ def run_trial(folder: Path) -> None:
 
 
 def _train(folder: Path) -> None:
-    from ludus import api
-    from ludus.config import unflatten
-    from ludus.training import checkpoint
-    from ludus.training.run import Run
 
     run = folder / "run"
     stopped, possible = "", True

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ludus.algorithms.next_keys import KeyPredictor
 from ludus.examine.strategy import SWITCHER, act, another_opponent, seat
-from ludus.learn.next_keys import KeyPredictor
-from ludus.policies.policy import Policy
-from ludus.training import checkpoint
-from ludus.training.run import Run, split_reference
+from ludus.networks.policy import Policy
+from ludus.runs import checkpoint
+from ludus.runs.run import Run, split_reference
+from ludus.sim import Batch
 
 NAME = "key_predictor"
 MATCHES = 8  # at once against each opponent, four on either side
@@ -105,7 +106,7 @@ def guess_loss(pressed: Tensor) -> float:
     return float(-(share * share.log() + (1 - share) * (1 - share).log()).mean())
 
 
-def bots_of(batch: Any) -> list[str]:
+def bots_of(batch: Batch) -> list[str]:
     """Opponents worth foretelling: a bot that stands still or rolls dice has nothing to
     foretell."""
     names = dict.fromkeys(n for table in batch.controllers.values() for n in table)

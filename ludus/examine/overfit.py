@@ -7,16 +7,16 @@ import copy
 import math
 import time
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 import torch
 
+from ludus.algorithms.algorithm import Algorithm, make_algorithm
+from ludus.batches import is_foreign, make_batch
 from ludus.config import Config
 from ludus.doctor.before.overfit import Overfit
 from ludus.errors import LudusError
-from ludus.learn.algorithm import Algorithm, make_algorithm
-from ludus.training.sources import is_foreign, make_batch
+from ludus.sim import Batch
 
 ENVS = 64
 QUICK_EXPLORATION = 20_000
@@ -49,7 +49,7 @@ def _quick(config: Config) -> Config:
 class Repeated:
     """A batch in which every env plays the first episode of the first env, again and again."""
 
-    def __init__(self, batch: Any, agents: slice) -> None:
+    def __init__(self, batch: Batch, agents: slice) -> None:
         self.batch, self.agents = batch, agents
         self.returns = np.full(batch.num_envs, np.nan)
         inner = batch._step
@@ -119,7 +119,7 @@ def _best_bot(config: Config, role: str) -> float:
     return best
 
 
-def _seat(batch: Any, role: str, player: str) -> slice:
+def _seat(batch: Batch, role: str, player: str) -> slice:
     for seats in batch.layout.seats:
         batch.set_controller(seats.role, "still")
     seats = next(s for s in batch.layout.seats if s.role == role)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ludus.doctor.before.earnings import Earnings, Play
+from ludus.sim import Batch
 
 ENVS = 32
 KEPT_AT = (0.03, 0.2, 0.5)
@@ -26,7 +27,7 @@ class Seen:
     finite: dict[str, np.ndarray] = field(default_factory=dict)
     states: list[dict[str, np.ndarray]] = field(default_factory=list)
 
-    def look(self, batch: Any) -> None:
+    def look(self, batch: Batch) -> None:
         for seats in batch.layout.seats:
             rows = batch["observation"][:, seats.agents].reshape(-1, len(batch.layout.observation))
             finite = np.isfinite(rows)
@@ -40,7 +41,7 @@ class Seen:
 
 
 def play_all(
-    batch: Any,
+    batch: Batch,
     role: str,
     gamma: float,
     seconds: float,
@@ -96,7 +97,7 @@ def _is_for(roles: Any, role: str) -> bool:
 
 
 def _play(
-    batch: Any,
+    batch: Batch,
     role: str,
     player: str,
     goal: list[str],
@@ -175,7 +176,7 @@ def _play(
     )
 
 
-def _seat(batch: Any, role: str, player: str, pressed: bool) -> slice:
+def _seat(batch: Batch, role: str, player: str, pressed: bool) -> slice:
     """Hands out the seats; returns those of the player. The others act at random, or `pressed` as
     the first bot of theirs."""
     for seats in batch.layout.seats:

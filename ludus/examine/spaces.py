@@ -12,6 +12,8 @@ import numpy as np
 
 from ludus.doctor.before.spaces import Spaces
 from ludus.examine.rollouts import Seen
+from ludus.sim import Batch
+from ludus.sim.layout import Layout
 
 HELD_STEPS = 4
 """An action is held so long: some act only after a wind-up."""
@@ -31,7 +33,7 @@ class Change:
     mask: int | None = None
 
 
-def changes(layout: Any) -> Iterator[Change]:
+def changes(layout: Layout) -> Iterator[Change]:
     for i, name in enumerate(layout.continuous):
         yield Change(name, "continuous", i, -1.0, 1.0)
     for i, name in enumerate(layout.binary):
@@ -49,7 +51,7 @@ def changes(layout: Any) -> Iterator[Change]:
             yield Change(f"{name}={option}", "choices", i, 0, k, at + k if at >= 0 else None)
 
 
-def examine_spaces(batch: Any, seen: Seen, normalised: bool, seconds: float) -> list[Spaces]:
+def examine_spaces(batch: Batch, seen: Seen, normalised: bool, seconds: float) -> list[Spaces]:
     differs = first_difference(batch, seen.states[0]) if seen.states else ""
     out = []
     for seats in batch.layout.seats:
@@ -76,7 +78,7 @@ def examine_spaces(batch: Any, seen: Seen, normalised: bool, seconds: float) -> 
     return out
 
 
-def first_difference(batch: Any, state: dict[str, np.ndarray]) -> str:
+def first_difference(batch: Batch, state: dict[str, np.ndarray]) -> str:
     """Plays the same stretch twice; the first array that ends otherwise."""
     ends = []
     for _ in range(2):
@@ -88,7 +90,7 @@ def first_difference(batch: Any, state: dict[str, np.ndarray]) -> str:
 
 
 def dead_actions(
-    batch: Any, seats: Any, states: list[dict[str, np.ndarray]], seconds: float
+    batch: Batch, seats: Any, states: list[dict[str, np.ndarray]], seconds: float
 ) -> tuple[list[str], list[str], int]:
     """Entries without any effect, options that were never allowed, and how many situations were
     looked at."""
@@ -111,7 +113,7 @@ def dead_actions(
     return dead, [c.name for c in left if c.name not in allowed_once], looked
 
 
-def _allowed(batch: Any, state: dict[str, np.ndarray], seats: Any, change: Change) -> np.ndarray:
+def _allowed(batch: Batch, state: dict[str, np.ndarray], seats: Any, change: Change) -> np.ndarray:
     """[envs, agents of the role] that may choose and whose choice counts."""
     alive = (
         state["alive"][:, seats.agents]
@@ -126,7 +128,7 @@ def _allowed(batch: Any, state: dict[str, np.ndarray], seats: Any, change: Chang
 
 
 def _same(
-    batch: Any,
+    batch: Batch,
     state: dict[str, np.ndarray],
     seats: Any,
     change: Change,
@@ -149,7 +151,7 @@ def _same(
     return all(np.array_equal(ends[0][n], ends[1][n]) for n in watched)
 
 
-def _act_at_random(batch: Any) -> None:
+def _act_at_random(batch: Batch) -> None:
     """Among what masks allow, always the same."""
     draw, layout, mask = np.random.default_rng(0), batch.layout, batch["action_mask"].astype(bool)
     batch["continuous"][...] = draw.uniform(-1, 1, batch["continuous"].shape)

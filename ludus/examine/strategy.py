@@ -27,10 +27,13 @@ from torch import Tensor
 
 from ludus.errors import LudusError
 from ludus.examine.linear_probe import accuracy, fit
+from ludus.games.brawl.bots import SWITCH_FRAMES
 from ludus.intervals import interval, newcombe, wilson
-from ludus.policies.player import Player
-from ludus.policies.policy import Policy
-from ludus.policies.strategy import HISTORY, History, Strategy, watched
+from ludus.networks.policy import Policy
+from ludus.networks.strategy import HISTORY, History, Strategy, watched
+from ludus.play.player import Player
+from ludus.protocols import ActingPolicy
+from ludus.sim import Batch
 
 SWITCHER = "switcher"
 LEAST_MATCHES = 4  # against each opponent: two to fit the probe and two to measure, at least
@@ -50,7 +53,11 @@ class Seen:
 
 
 def analyse(
-    make: Callable[[int], Any], policy: Policy, opponents: Sequence[str], matches: int, seed: int
+    make: Callable[[int], Any],
+    policy: Policy,
+    opponents: Sequence[str],
+    matches: int,
+    seed: int,
 ) -> tuple[dict[str, Any], Seen]:
     """`make(num_envs)` gives a batch on held-out seeds; `opponents` are names of bots, each met in
     `matches` matches."""
@@ -90,7 +97,7 @@ def analyse(
     return report, true
 
 
-def history_of(policy: Policy) -> History:
+def history_of(policy: ActingPolicy) -> History:
     part = policy.seen.get(HISTORY)
     if not isinstance(part, History):
         raise LudusError(
@@ -100,9 +107,8 @@ def history_of(policy: Policy) -> History:
     return part
 
 
-def switch_steps(batch: Any) -> int:
+def switch_steps(batch: Batch) -> int:
     """Steps between two changes of the switcher's style."""
-    from ludus.games.brawl.bots import SWITCH_FRAMES
 
     frames = batch.held("decision_frames")[0] if "decision_frames" in batch.game.params else 1
     return int(SWITCH_FRAMES // frames)
@@ -112,7 +118,7 @@ def switch_steps(batch: Any) -> int:
 
 
 def play(
-    batch: Any,
+    batch: Batch,
     policy: Policy,
     opponents: Sequence[str],
     opponent: np.ndarray,
@@ -168,14 +174,14 @@ def act(player: Player, other: Tensor | None) -> Strategy:
         recognised.append(strategy)
         return strategy if other is None else strategy._replace(vector=strategy.vector[:, other])
 
-    assert player.policy.strategy is not None
+    assert isinstance(player.policy, Policy) and player.policy.strategy is not None
     with watched(player.policy.strategy, watch):
         player.act()
     return recognised[0]
 
 
 def seat(
-    batch: Any, policy: Policy, opponents: Sequence[str], opponent: np.ndarray
+    batch: Batch, policy: Policy, opponents: Sequence[str], opponent: np.ndarray
 ) -> tuple[list[Player], list[slice]]:
     """The policy on one side in the first half of the envs and on the other in the second; bots
     opposite. The same matches begin again each time."""
@@ -341,7 +347,7 @@ def distances(
     }
 
 
-def opponents_of(batch: Any, against: Sequence[str]) -> list[str]:
+def opponents_of(batch: Batch, against: Sequence[str]) -> list[str]:
     """Names of bots: those asked for as bot:NAME, or all (without `still`, which no game tells from
     a bot that stands)."""
     table: Mapping[str, int] = batch.controllers[batch.layout.seats[0].role]

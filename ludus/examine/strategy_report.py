@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ludus.batches import make_batch
 from ludus.examine.strategy import Seen, analyse, history_of, opponents_of
+from ludus.files import write_atomically
+from ludus.machine import set_threads
+from ludus.networks.policy import Policy
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run, split_reference
 
 FOLDER = "analysis"
 
@@ -23,18 +29,13 @@ def analyse_run(
     one."""
     import torch
 
-    from ludus.training.devices import set_threads
-    from ludus.training.files import write_atomically
-    from ludus.training.load import load_policies
-    from ludus.training.run import Run, split_reference
-    from ludus.training.sources import make_batch
-
     set_threads(1)
     folder, _ = split_reference(reference)
     run = Run(folder)
     policies, layout = load_policies(reference)
     policy = next(iter(policies.values()))
     history_of(policy)
+    assert isinstance(policy, Policy)
     config = run.config()
     config = replace(config, device=config.device if torch.cuda.is_available() else "cpu")
     chosen = (

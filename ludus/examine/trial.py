@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ludus.batches import make_batch
 from ludus.config import Config, option_of, settings_of
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
 from ludus.doctor.before.spaces import Spaces, observation_scale
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.trial import Trial, judge
-from ludus.training.sources import make_batch
+from ludus.protocols import Batch
 
 ENVS, EPISODES, STILL_EPISODES = 8, 100, 16
 SECONDS = 10.0
@@ -103,7 +103,7 @@ def _spaces(trial: Trial, names: Sequence[str], low: np.ndarray, high: np.ndarra
     )
 
 
-def _choose_first(batch: Any) -> None:
+def _choose_first(batch: Batch) -> None:
     """The first option that its mask allows, for whoever does not play at random."""
     for seats in batch.layout.seats:
         actions = batch.layout.actions_of(seats.role)
@@ -115,7 +115,7 @@ def _choose_first(batch: Any) -> None:
                 batch["choices"][:, seats.agents, i] = allowed.argmax(-1)
 
 
-def _play(batch: Any, episodes: int, seconds: float) -> dict[str, np.ndarray]:
+def _play(batch: Batch, episodes: int, seconds: float) -> dict[str, np.ndarray]:
     """Whole episodes from a fresh start, the same number from every env where time allows."""
     count = batch.layout.num_agents
     returns, lengths, cut = [np.zeros((0, count))], [np.zeros((0, count))], [np.zeros((0, count))]

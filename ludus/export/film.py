@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ludus.envs.recording import Recording, is_recording
+from ludus.batches import is_foreign
 from ludus.errors import LudusError, nearest
 from ludus.export.page import write_page
 from ludus.export.pictures import (
@@ -20,13 +20,12 @@ from ludus.export.pictures import (
     write_gif,
     write_mp4,
 )
-from ludus.training.replay import Replay
-from ludus.training.run import Run, split_reference
-from ludus.training.sources import is_foreign
-from ludus.viewer.library import Library
-from ludus.viewer.pages import Pages
-from ludus.viewer.shows import Shows
-from ludus.viewer.theatre import Theatre
+from ludus.external.recording import Recording, is_recording
+from ludus.films.pages import Pages
+from ludus.films.replayed import FilmMaker
+from ludus.films.shows import Shows
+from ludus.play.replay import Replay
+from ludus.runs.run import Run, split_reference
 
 ENOUGH_PICTURES = 240  # of an episode that nobody gave a speed for: 20 seconds at 12 a second
 MOST_PICTURES = 600
@@ -63,7 +62,7 @@ def export_film(
         raise LudusError(f"there is no agent {agent} to follow: use 0 to {agents - 1}")
     speed = pace(steps * step_seconds, fps, speed) if moving else 1.0
     tell(f"playing {source.stem} again", 0, None)
-    film = Theatre(Library(None, [run.path]), shows).make_film(run, source)
+    film = FilmMaker(shows).make(run, source)
     pages = pages_of(shows, own)
     path, title = folder / f"{source.stem}.{format}", f"{run.path.name} · {source.stem}"
     if not moving:

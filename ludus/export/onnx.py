@@ -25,10 +25,14 @@ import torch
 from torch import Tensor, nn
 
 from ludus import __version__
+from ludus.batches import layout_of
 from ludus.errors import LudusError
-from ludus.policies.encoders import AMOUNT, CELL, FEATURE, TokenTable, shaped, steps_back, stored_as
-from ludus.policies.memory import LSTM, NoMemory
-from ludus.policies.policy import Policy, Trunk
+from ludus.networks.encoders import AMOUNT, CELL, FEATURE, TokenTable, shaped, steps_back, stored_as
+from ludus.networks.memory import LSTM, NoMemory
+from ludus.networks.policy import Trunk
+from ludus.protocols import ActingPolicy
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run, split_reference
 
 
 class OneStep(nn.Module):
@@ -68,7 +72,7 @@ class WholeTable(nn.Module):
         return (self.table[index] * amount.unsqueeze(-1)).sum(-2)
 
 
-def _exportable(policy: Policy, where: str) -> Policy:
+def _exportable(policy: ActingPolicy, where: str) -> ActingPolicy:
     """A copy whose parts are for one step."""
     policy = copy.deepcopy(policy).eval().requires_grad_(False)
     for trunk in [module for module in policy.modules() if isinstance(module, Trunk)]:
@@ -88,7 +92,7 @@ def _exportable(policy: Policy, where: str) -> Policy:
 class Exported(nn.Module):
     """What the file computes, with tensors by position: `inputs` and `outputs` name them."""
 
-    def __init__(self, policy: Policy, choices: Mapping[str, list[str]], where: str) -> None:
+    def __init__(self, policy: ActingPolicy, choices: Mapping[str, list[str]], where: str) -> None:
         super().__init__()
         self.policy = _exportable(policy, where)
         space = policy.space
@@ -142,7 +146,7 @@ class Exported(nn.Module):
 
 
 def export_policy(
-    policy: Policy, layout: Mapping[str, Any], num_masked: int, path: Path, **about: Any
+    policy: ActingPolicy, layout: Mapping[str, Any], num_masked: int, path: Path, **about: Any
 ) -> Path:
     """Writes one policy. `about` goes into the file's metadata, with the names of all entries."""
     if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnxscript") is None:
@@ -191,9 +195,6 @@ def _quiet() -> Iterator[None]:
 
 def export_run(reference: str, folder: Path | None = None) -> list[Path]:
     """One file per role: RUN/export/ROLE.onnx."""
-    from ludus.training.load import load_policies
-    from ludus.training.run import Run, split_reference
-    from ludus.training.sources import layout_of
 
     policies, layout = load_policies(reference)
     where, _ = split_reference(reference)

@@ -9,10 +9,11 @@ import html
 import json
 from pathlib import Path
 
-from ludus.viewer.film import Film
-from ludus.viewer.pages import STATIC, Pages
-from ludus.viewer.recorded import RecordedFilm
-from ludus.viewer.shows import OWN_VIEWS
+from ludus.files import write_atomically
+from ludus.films.film import Film
+from ludus.films.pages import STATIC, Pages
+from ludus.films.recorded import RecordedFilm
+from ludus.films.shows import OWN_VIEWS
 
 PARTS = (
     "three",
@@ -57,7 +58,6 @@ def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
 
 
 def write_page(film: Film | RecordedFilm, pages: Pages, path: Path, title: str) -> Path:
-    from ludus.training.files import write_atomically
 
     text = film_page(film, pages, title)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,20 +22,21 @@ import torch
 
 from ludus.config import Config
 from ludus.errors import LudusError
+from ludus.files import read_lines
 from ludus.intervals import by_world
-from ludus.league.lineups import Lineup, make_lineups, parse_mix, pool_share
 from ludus.league.matchmaking import draw
-from ludus.league.pool import Pool, evenly
 from ludus.league.ratings import Ratings
 from ludus.league.tally import Matches, Tally
-from ludus.policies.player import Player
-from ludus.policies.policy import Policy
-from ludus.policies.together import Together
-from ludus.reading import read_lines
+from ludus.play.evaluate import intervals, measure
+from ludus.play.lineups import Lineup, make_lineups, parse_mix, pool_share
+from ludus.play.player import Player
+from ludus.play.together import Together
+from ludus.protocols import ActingPolicy
+from ludus.runs.load import check_same_layout, load_policies
+from ludus.runs.run import Run
+from ludus.runs.snapshots import Pool, evenly
+from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
-from ludus.training.evaluate import intervals, measure
-from ludus.training.load import check_same_layout, load_policies
-from ludus.training.run import Run
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
 EVALUATED = 4  # snapshots that an evaluation during training plays against
@@ -55,7 +56,7 @@ class League:
     after each."""
 
     def __init__(
-        self, run: Run, batch: Any, policies: Mapping[str, Policy], config: Config
+        self, run: Run, batch: Batch, policies: Mapping[str, ActingPolicy], config: Config
     ) -> None:
         self.run, self.config = run, config
         self.batch, self.policies = batch, policies
@@ -76,7 +77,7 @@ class League:
             )
             self.players = self._players()
 
-    def move(self, batch: Any, policies: Mapping[str, Policy]) -> None:
+    def move(self, batch: Batch, policies: Mapping[str, ActingPolicy]) -> None:
         """To a batch of other sizes, with equal policies: the same snapshots are in the slots."""
         self.batch, self.policies = batch, policies
         self.players = self._players() if self.slots else {}
@@ -335,8 +336,8 @@ def _told(on_step: Callable[[int], None], before: int, done: int) -> None:
 
 
 def load_opponent(
-    reference: str, layout: Mapping[str, Any], policies: Mapping[str, Policy]
-) -> dict[str, Policy]:
+    reference: str, layout: Mapping[str, Any], policies: Mapping[str, ActingPolicy]
+) -> dict[str, ActingPolicy]:
     """The policies of another run, which must have the layout and the networks of this one: slots
     hold copies of weights."""
     others, their_layout = load_policies(reference)
@@ -352,7 +353,7 @@ def load_opponent(
     return others
 
 
-def describe(policy: Policy) -> dict[str, tuple[int, ...]]:
+def describe(policy: ActingPolicy) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in policy.state_dict().items()}
 
 

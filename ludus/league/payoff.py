@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ludus.batches import make_batch
 from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.intervals import interval
-from ludus.league.lineups import sides
-from ludus.league.pool import evenly
-from ludus.league.rivals import Rivals
-from ludus.policies.policy import Policy
-from ludus.training.evaluate import against_list, has_outcomes, measure
-from ludus.training.load import load_policies
-from ludus.training.run import Run, split_reference
-from ludus.training.sources import make_batch
+from ludus.play.evaluate import against_list, has_outcomes, measure
+from ludus.play.lineups import sides
+from ludus.play.opponents import Rivals
+from ludus.protocols import ActingPolicy, Batch
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run, split_reference
+from ludus.runs.snapshots import evenly
 
 NOW = "now"  # the policy of the checkpoint that is looked at
 Cell = dict[str, float]  # win_rate with low and high, draw_rate, loss_rate
@@ -69,7 +69,7 @@ def columns(table: Table) -> list[str]:
     return [name for name in dict.fromkeys((*table, *met)) if name in met]
 
 
-def check_playable(config: Config, batch: Any) -> None:
+def check_playable(config: Config, batch: Batch) -> None:
     """Refuses games in which nobody can win against anybody."""
     if not sides(batch.layout):
         raise LudusError(
@@ -88,7 +88,10 @@ class Match:
         self.config, self.episodes, self.seed = config, episodes, config.eval.seed + 1
 
     def __call__(
-        self, policies: Mapping[str, Policy], against: str, rivals: Mapping[str, Policy] | None
+        self,
+        policies: Mapping[str, ActingPolicy],
+        against: str,
+        rivals: Mapping[str, ActingPolicy] | None,
     ) -> dict[str, Rates]:
         """Role → how often `policies` won, drew and lost in it."""
         found = measure(self.make, policies, against, self.episodes, self.seed, rivals=rivals)
@@ -113,7 +116,7 @@ def cell(won: np.ndarray, drawn: np.ndarray, lost: np.ndarray) -> Cell:
 
 
 def _symmetric(
-    game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]
+    game: Match, policies: Mapping[str, Mapping[str, ActingPolicy]], bots: list[str]
 ) -> dict[str, Table]:
     """Each pair once: what one wins the other loses."""
     role = next(iter(policies[NOW]))
@@ -127,7 +130,7 @@ def _symmetric(
 
 
 def _roles(
-    game: Match, policies: Mapping[str, Mapping[str, Policy]], bots: list[str]
+    game: Match, policies: Mapping[str, Mapping[str, ActingPolicy]], bots: list[str]
 ) -> dict[str, Table]:
     """Every policy in each role against every policy and bot in the others."""
     tables: dict[str, Table] = {role: {name: {} for name in policies} for role in policies[NOW]}

@@ -14,9 +14,9 @@ from typing import Any
 
 from openskill.models import BradleyTerryFull
 
+from ludus.files import read_lines
 from ludus.intervals import Z, wilson
-from ludus.reading import read_lines
-from ludus.training.run import Run
+from ludus.runs.run import Run
 
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
 RANKS = {

@@ -5,19 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from ludus.batches import FOREIGN
 from ludus.config import Config
+from ludus.config.handed_over import source_of
 from ludus.errors import FAULTS, LudusError, nearest
-from ludus.games import REGISTRY, import_object
+from ludus.games import REGISTRY, import_object, load_game
 from ludus.recipes.gym import gym
 from ludus.sim.game import Game
-from ludus.training.sources import FOREIGN
 
-REFERENCES = Path(__file__).parent / "reference"
-"""How recipes usually go, for the doctor: made by `ludus doctor reference`."""
 RECIPES = {
     "arena": "ludus.recipes.arena:arena",
     "arena_small": "ludus.recipes.arena:arena_small",
@@ -48,8 +46,6 @@ def load_recipe(name: str) -> Config:
     if head in RECIPES:
         config = _call(RECIPES[head])
         if rest:
-            from ludus.games import load_game
-
             load_game(f"{config.game}:{rest}")  # refuses a preset that is not there
             config.game = f"{config.game}:{rest}"
         return config
@@ -76,7 +72,6 @@ def recipe_of(given: Any) -> Config:
             made.close()
     if isinstance(given, Config):
         return copy.deepcopy(given)
-    from ludus.envs.handed_over import source_of
 
     return gym(source_of(given))
 

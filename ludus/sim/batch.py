@@ -504,6 +504,11 @@ class Batch:
         array[...] = 0
         return count
 
+    def read_spent(self) -> tuple[float, float, float]:
+        """Seconds of resets and of waiting, and CPU time elsewhere: a compiled game resets within a
+        step, and waits for nobody."""
+        return 0.0, 0.0, 0.0
+
     # -- the whole state ---------------------------------------------------------------------------
 
     def state(self, *, setup: bool = True) -> dict[str, np.ndarray]:
@@ -531,6 +536,11 @@ class Batch:
             )
         for name in state:
             self._fill(name, state[name])
+
+    def resume_state(self, state: Mapping[str, np.ndarray], seed: int) -> bool:
+        """Goes on from `state()`: True, since the episodes go on as well."""
+        self.load_state(state)
+        return True
 
 
 def _host(value: Any) -> np.ndarray:

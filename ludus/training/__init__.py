@@ -1,1 +1,1 @@
-"""Training: the loop, the run folder, checkpoints, metrics, evaluation, devices."""
+"""The training loop and what happens around it."""

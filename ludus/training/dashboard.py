@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ludus.config import Config
+from ludus.runs.measured import in_words
 from ludus.training.episodes import episodes_line
 from ludus.training.game_values import game_line
-from ludus.training.measured import in_words
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from ludus.training.loop import Trainer
 
 STOPPING = "stopping after this iteration: saving; press Ctrl-C again to stop at once"
 PLAIN_EVERY = 5.0  # seconds between plain lines
@@ -143,7 +145,7 @@ class Dashboard:
 
     # -- what it is told ---------------------------------------------------------------------------
 
-    def iteration(self, trainer: Any, line: Mapping[str, Any]) -> None:
+    def iteration(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
         self._kept = {
             **{k: v for k, v in self._kept.items() if k.startswith(("eval/", "goal/", "episode/"))},
             **line,

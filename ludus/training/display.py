@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ludus.training.loop import Trainer
 
 
 class Display(Protocol):
-    def iteration(self, trainer: Any, line: Mapping[str, Any]) -> None:
+    def iteration(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
         """An iteration is over; `line` is what metrics.jsonl got."""
 
     def status(self, text: str) -> None:
@@ -24,7 +27,7 @@ class Display(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def iteration(self, trainer: Any, line: Mapping[str, Any]) -> None: ...
+    def iteration(self, trainer: Trainer, line: Mapping[str, Any]) -> None: ...
 
     def status(self, text: str) -> None: ...
 
@@ -38,7 +41,7 @@ class Guarded:
         self.display = display
         self._reported = False
 
-    def iteration(self, trainer: Any, line: Mapping[str, Any]) -> None:
+    def iteration(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
         self._try(self.display.iteration, trainer, line)
 
     def status(self, text: str) -> None:

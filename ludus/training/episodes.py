@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ludus.doctor.log import enough_episodes
-from ludus.training.run import Run
+from ludus.protocols import Batch
+from ludus.runs.run import Run
 
 
-def episode_metrics(batch: Any) -> tuple[dict[str, float], int]:
+def episode_metrics(batch: Batch) -> tuple[dict[str, float], int]:
     """Metrics of the episodes that ended since the last call, and how many there were."""
     out: dict[str, float] = {}
     statistics = batch.read_statistics()
@@ -37,7 +38,7 @@ def _meant_for(roles: Any, role: str) -> bool:
     return roles is None or role == roles or (not isinstance(roles, str) and role in roles)
 
 
-def sample_episodes(run: Run, batch: Any, agent_steps: int, most: int) -> int:
+def sample_episodes(run: Run, batch: Batch, agent_steps: int, most: int) -> int:
     """Writes up to `most` of the episodes that ended in the last row; returns how many."""
     layout = batch.layout
     path = run.path / "episodes.csv"

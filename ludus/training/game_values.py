@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ludus.batches import find_game, is_foreign, values_evaluated
 from ludus.config import Config
-from ludus.curriculum.schedules import parse
-from ludus.training.sources import find_game, is_foreign, values_evaluated
+from ludus.config.schedules import parse
+from ludus.protocols import Batch
+from ludus.sim import Batch as GameBatch
 
 EVALUATED = "_evaluated"
 
@@ -41,11 +43,12 @@ def evaluated_values(config: Config) -> dict[str, float]:
     return {name: float(values[name]) for name in names}
 
 
-def game_metrics(batch: Any, evaluated: Mapping[str, float]) -> dict[str, float]:
+def game_metrics(batch: Batch, evaluated: Mapping[str, float]) -> dict[str, float]:
     """What the envs play now, in the mean: a new value takes effect in each env's next episode.
     Beside it what evaluations play."""
     out = {}
     for name, value in evaluated.items():
+        assert isinstance(batch, GameBatch)  # other envs have no values that could change
         sizes = batch.settings.sizes
         held = sizes[name] if name in sizes else np.mean(batch.held(name), dtype=np.float64)
         out[f"game/{name}"] = float(f"{held:.6g}")

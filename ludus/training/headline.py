@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
 
+from ludus.batches import layout_of
 from ludus.config import Config
 from ludus.errors import LudusError
+from ludus.play.evaluate import against_list, metric_names
+from ludus.protocols import Layout
 from ludus.sim.episode import RANDOM
 from ludus.sim.game import Game
 from ludus.sim.program import controllers
-from ludus.training.evaluate import against_list, metric_names
-from ludus.training.sources import layout_of
 
 WEAK = ("bot:random", "bot:still")
 
 
-def evaluated(config: Config, layout: Any, game: Game | None) -> list[str]:
+def evaluated(config: Config, layout: Layout, game: Game | None) -> list[str]:
     """The names of the metrics that this config's evaluations write, without those of their
     intervals."""
     bots = (

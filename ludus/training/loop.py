@@ -17,26 +17,27 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from ludus import machine
+from ludus.algorithms.algorithm import make_algorithm
+from ludus.batches import make_batch, scheduled
 from ludus.config import Config
 from ludus.curriculum.stages import Stages
 from ludus.curriculum.tasks import Tasks
 from ludus.errors import LudusError
-from ludus.examine.evidence import Diagnostics
+from ludus.evidence.diagnostics import Diagnostics
+from ludus.files import write_atomically
 from ludus.league.league import League, mixes
-from ludus.learn.algorithm import make_algorithm
-from ludus.training import checkpoint, devices
-from ludus.training.budget import Anchor, schedule_share, spent
+from ludus.play.evaluate import Abandoned, against_list, evaluate
+from ludus.runs import checkpoint
+from ludus.runs.budget import Anchor, schedule_share, spent
+from ludus.runs.measured import as_good, lower_is_better
+from ludus.runs.run import Run, versions
+from ludus.runs.weights import load_all, load_carried, load_tensors, tensors_of
+from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
-from ludus.training.evaluate import Abandoned, against_list, evaluate
-from ludus.training.files import write_atomically
 from ludus.training.game_values import evaluated_values, game_metrics
-from ludus.training.measured import as_good, lower_is_better
-from ludus.training.metrics import Window, device_clock
-from ludus.training.run import Run, versions
-from ludus.training.sources import is_foreign, make_batch, scheduled
 from ludus.training.watching import RunDoctor
-from ludus.training.weights import load_all, load_carried, load_tensors, tensors_of
 
 DRAWING_SHARE = 0.05  # of the time: more than that is not spent on pictures of foreign envs
 
@@ -76,7 +77,7 @@ class Trainer:
     def __init__(self, run: Run, config: Config, *, display: Display | None = None) -> None:
         self.run, self.config = run, config
         self.display = Guarded(display or Silent())
-        devices.set_threads(config.train.threads or 1)
+        machine.set_threads(config.train.threads or 1)
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
         begin = time.perf_counter()
         self.batch = make_batch(
@@ -236,9 +237,7 @@ class Trainer:
         """CPU time of an iteration, with that of worker processes. Envs of other libraries say what
         their resets took, and envs elsewhere how long they were waited for; compiled games reset
         within a step."""
-        resets, waits, elsewhere = (
-            self.batch.read_spent() if hasattr(self.batch, "read_spent") else (0.0, 0.0, 0.0)
-        )
+        resets, waits, elsewhere = self.batch.read_spent()
         for phase, seconds in (("reset", resets), ("wait_env", waits)):
             if seconds:
                 seconds = min(seconds, self.clock.seconds["simulate"])
@@ -306,7 +305,7 @@ class Trainer:
             **{
                 f"speed/share/{phase}": seconds / total for phase, seconds in sorted(phases.items())
             },
-            **devices.memory(self.config.device),
+            **machine.memory(self.config.device),
             "memory/buffer_mb": self.algorithm.buffer_bytes() / 1e6,
             **record,
         }
@@ -538,15 +537,11 @@ class Trainer:
         load_all(self.algorithm, self.batch.layout, source, step)
         state = checkpoint.read(source, step, manifest, "state.safetensors")
         saved, current = checkpoint.split(state, "sim"), self.batch.state()
-        self.batch.load_state(checkpoint.as_arrays(saved, current))
+        again = stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs")
+        goes_on = self.batch.resume_state(checkpoint.as_arrays(saved, current), again)
         if saved:
             load_carried(self.algorithm, state)
-        if is_foreign(
-            self.config.game
-        ):  # those envs cannot be saved: their episodes end here, and others start
-            self.batch.restart(
-                stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs")
-            )
+        if not goes_on:
             self.algorithm.cut_episodes()
         if self.league is not None:
             self.league.load_state(manifest["league"], checkpoint.split(state, "league"))

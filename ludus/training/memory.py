@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import torch
 
+from ludus.algorithms.replay_buffer import Replay
+from ludus.algorithms.rollout import RoleRollout
+from ludus.batches import is_foreign, layout_of
 from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.league.league import mixes
-from ludus.league.lineups import parse_mix
-from ludus.learn.replay import Replay
-from ludus.learn.rollout import RoleRollout
 from ludus.machine import free_memory
-from ludus.policies.heads import action_space
-from ludus.policies.policy import Policy
-from ludus.training.sources import is_foreign, layout_of
+from ludus.networks.heads import action_space
+from ludus.networks.policy import Policy
+from ludus.play.lineups import parse_mix
 
 # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
 SPARE = 0.8

@@ -14,10 +14,11 @@ from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
-from ludus.reading import understood
-from ludus.training.files import write_atomically
-from ludus.training.measured import in_words, lower_is_better, measurements, newest
-from ludus.training.run import Run
+from ludus.files import understood, write_atomically
+from ludus.league.plots import figure
+from ludus.league.ratings import of_run
+from ludus.runs.measured import in_words, lower_is_better, measurements, newest
+from ludus.runs.run import Run
 from ludus.training.watching import read_findings
 
 MOST_CURVES = 16
@@ -239,8 +240,6 @@ def _image(figure: Any, title: str) -> str:
 def _league(run: Run) -> list[tuple[str, list[str]]]:
     """Ratings from the matches; the payoff matrix where `ludus league RUN --payoff N` has played
     it."""
-    from ludus.league.plots import figure
-    from ludus.league.ratings import of_run
 
     ratings = of_run(run)
     tables = run.read_json("payoff.json")["tables"] if (run.path / "payoff.json").exists() else {}

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ludus.config import Config, flatten, set_value
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
 from ludus.doctor.finding import Finding
 from ludus.errors import LudusError
-from ludus.training import checkpoint
-from ludus.training.run import Run
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 
 MOST = 3
 """Rollbacks in a row: what the third did not mend, a fourth will not."""

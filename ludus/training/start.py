@@ -13,28 +13,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ludus import machine
+from ludus.batches import find_game, is_foreign, layout_of, role_rows, values_at
 from ludus.config import OF_ACTIONS, Config, check, check_types, flatten, resolve
+from ludus.config.rainbow import check_game
 from ludus.curriculum.check_stages import check_stages
 from ludus.curriculum.tasks import check_tasks
 from ludus.errors import LudusError, nearest
+from ludus.files import sync_folder, write_atomically
 from ludus.league.league import mixes
-from ludus.league.lineups import make_lineups, parse_mix
 from ludus.league.matchmaking import check_sampler
-from ludus.learn.rainbow_config import check_game
-from ludus.policies.sets import check_sets
+from ludus.networks.sets import check_sets
+from ludus.play.evaluate import seatings
+from ludus.play.lineups import make_lineups, parse_mix
+from ludus.runs import sinks
+from ludus.runs.run import Run
+from ludus.runs.trust import believe
+from ludus.sim.conformance import try_rules
 from ludus.sim.episode import RANDOM
 from ludus.sim.layout import Layout
 from ludus.sim.program import controllers
-from ludus.training import devices, sinks
 from ludus.training.display import Display
-from ludus.training.evaluate import seatings
-from ludus.training.files import sync_folder, write_atomically
 from ludus.training.headline import check_stage_metrics, headline
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
-from ludus.training.run import Run
-from ludus.training.sources import find_game, is_foreign, layout_of, role_rows, values_at
-from ludus.training.trust import believe
+from ludus.training.threads import choose_threads
 
 ABANDONED_AFTER = (
     60.0  # seconds without a change; a run that is just being made has its lock a moment later
@@ -49,7 +52,7 @@ def prepare(
     check_types(config)
     asked = flatten(config)
     config = resolve(config)
-    devices.require(config.device)
+    machine.require(config.device)
     sinks.require(config.log)
     check(config, role_rows(config))
     check_names(config)
@@ -58,7 +61,7 @@ def prepare(
     check_rules(config)
     check_memory(config)
     if config.train.threads is None:
-        config.train.threads = devices.choose_threads(config)
+        config.train.threads = choose_threads(config)
     derived = {
         name: "derived"
         for name, value in flatten(config).items()
@@ -195,8 +198,6 @@ def check_rules(config: Config) -> None:
         not phase.function.__module__.startswith("ludus.")
         for phase in (*game.step, *game.reset, *game.setup)
     ):
-        from ludus.sim.conformance import try_rules
-
         try_rules(game, values_at(config, 0.0), preset)
 
 

@@ -17,12 +17,11 @@ from ludus.config import flatten
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.live import BY_CLOCK, Record, Watcher
 from ludus.doctor.log import began_with, read_log
-from ludus.doctor.reference import find
+from ludus.doctor.reference import REFERENCES, find
 from ludus.doctor.watch import examine
-from ludus.reading import read_lines
-from ludus.recipes import REFERENCES
-from ludus.training.files import write_atomically
-from ludus.training.run import Run
+from ludus.files import read_lines, write_atomically
+from ludus.protocols import Layout
+from ludus.runs.run import Run
 
 FILE = "findings.jsonl"
 
@@ -30,7 +29,7 @@ FILE = "findings.jsonl"
 class RunDoctor:
     """Watches one run."""
 
-    def __init__(self, run: Run, config: Any, layout: Any) -> None:
+    def __init__(self, run: Run, config: Any, layout: Layout) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
         self.section = "rainbow" if config.algorithm == "rainbow" else "learn"
         goals = layout.describe().get("goal_metrics", {})

@@ -21,13 +21,14 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ludus.errors import LudusError
+from ludus.export.page import film_page
+from ludus.films.film import plain
+from ludus.films.pages import Pages
+from ludus.films.shows import Shows
 from ludus.sim.program import controllers
-from ludus.viewer.film import plain
 from ludus.viewer.guard import Guard
 from ludus.viewer.library import Library
-from ludus.viewer.pages import Pages
 from ludus.viewer.session import Fault, Session
-from ludus.viewer.shows import Shows
 from ludus.viewer.theatre import Theatre
 
 MOST_MESSAGE = 4096  # bytes a page may send at once: keys and buttons
@@ -128,7 +129,6 @@ class Viewer:
         return await self._answer(look)
 
     async def export(self, request: Request) -> Response:
-        from ludus.export.page import film_page
 
         asked = request.path_params
         name = Path(asked["file"]).stem.replace('"', "")

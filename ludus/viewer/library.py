@@ -11,11 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ludus.batches import is_foreign
+from ludus.doctor.finding import as_json
+from ludus.doctor.log import read_log
+from ludus.doctor.watch import examine
 from ludus.errors import LudusError
-from ludus.reading import read_lines, regular, understood
-from ludus.training.measured import newest
-from ludus.training.run import Run
-from ludus.training.sources import is_foreign
+from ludus.files import read_lines, regular, understood
+from ludus.league.ratings import rate, win_rates
+from ludus.runs.measured import newest
+from ludus.runs.run import Run
 
 POINTS = 400  # of a curve: more than a screen shows
 NOT_SHOWN = ("_low", "_high", "_greedy")
@@ -166,9 +170,6 @@ class Library:
 
     def findings(self, run: Run) -> dict[str, Any]:
         """The doctor's, of the log as it is now."""
-        from ludus.doctor.finding import as_json
-        from ludus.doctor.log import read_log
-        from ludus.doctor.watch import examine
 
         path = run.path / "metrics.jsonl"
         size = path.stat().st_size if path.exists() else 0
@@ -257,7 +258,6 @@ def replay_name(file: str) -> dict[str, str]:
 
 
 def league(run: Run, game: dict[str, Any]) -> dict[str, Any]:
-    from ludus.league.ratings import rate, win_rates
 
     lines = read_lines(run.path / "matches.jsonl")
     payoff = run.path / "payoff.json"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ludus.errors import LudusError, nearest
+from ludus.films.film import Camera, about, plain
+from ludus.films.instrumented import Minds
+from ludus.films.pack import pack
+from ludus.films.resimulate import Script, players
+from ludus.films.shows import Show
 from ludus.sim import Batch
-from ludus.viewer.film import Camera, about, plain
-from ludus.viewer.minds import Minds
-from ludus.viewer.pack import pack
-from ludus.viewer.rehearse import Script, players
-from ludus.viewer.shows import Show
 
 MOST_KEYS = 32
 SPEEDS = (0.25, 16.0)

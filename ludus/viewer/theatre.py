@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from ludus.envs.recording import Recording, is_recording
+from ludus.batches import is_foreign
+from ludus.batches import make_batch as batch_of
 from ludus.errors import LudusError
-from ludus.sim import Batch
-from ludus.training.replay import Replay
-from ludus.training.run import Run
-from ludus.training.trust import believe
-from ludus.viewer.film import Film
+from ludus.films.film import Film
+from ludus.films.recorded import RecordedFilm
+from ludus.films.replayed import KEPT, FilmMaker
+from ludus.films.resimulate import Script, make_batch
+from ludus.films.shows import Shows
+from ludus.play.replay import Replay
+from ludus.protocols import Batch
+from ludus.runs import checkpoint
 from ludus.viewer.library import Library
-from ludus.viewer.recorded import RecordedFilm
-from ludus.viewer.rehearse import Script, make_batch
 from ludus.viewer.session import Session, seat_bots, take_over
-from ludus.viewer.shows import Show, Shows
-
-KEPT = 4  # films in memory
 
 
 class Theatre:
     def __init__(self, library: Library, shows: Shows) -> None:
         self.library, self.shows = library, shows
         self._films: OrderedDict[tuple[str, str, float], Film | RecordedFilm] = OrderedDict()
-        self._batches: OrderedDict[str, Batch] = OrderedDict()
+        self.maker = FilmMaker(shows)
         self._lock = (
             threading.Lock()
         )  # one simulation is made at a time: compiling twice at once costs twice
@@ -42,63 +39,18 @@ class Theatre:
         key = (run, file, path.stat().st_mtime)
         with self._lock:
             if key not in self._films:
-                self._films[key] = self.make_film(self.library.run(run), path)
+                self._films[key] = self.maker.make(self.library.run(run), path)
                 while len(self._films) > KEPT:
                     self._films.popitem(last=False)
             self._films.move_to_end(key)
             return self._films[key]
-
-    def make_film(self, run: Run, path: Path) -> Film | RecordedFilm:
-        """A game is played again, an env of another library was recorded."""
-        if is_recording(path):
-            return RecordedFilm(Recording(path))
-        script = Script(Replay(path), self.shows, self._batch)
-        policies, note = self.policies_near(run, script)
-        return script.film(policies, note)
-
-    def _batch(self, show: Show, overrides: Mapping[str, float]) -> Batch:
-        """Replays of the same game and settings share one batch: making it takes longer than
-        playing them."""
-        key = json.dumps([show.source, overrides], sort_keys=True)
-        if key not in self._batches:
-            self._batches[key] = make_batch(show, overrides)
-            while len(self._batches) > KEPT:
-                self._batches.popitem(last=False)
-        return self._batches[key]
-
-    def policies_near(self, run: Run, script: Script) -> tuple[dict[str, Any] | None, str]:
-        """The policies of the checkpoint nearest to when a replay was recorded; a run without any
-        has none."""
-        from ludus.training import checkpoint
-
-        steps = checkpoint.steps(run)
-        if not steps or script.step is None:
-            return None, "no checkpoint is left: nothing to say about what it thinks"
-        step = min(steps, key=lambda s: abs(s - (script.step or 0)))
-        try:
-            policies = self._load(run, step, script.batch.layout.describe())
-        except LudusError as error:
-            return None, str(error)
-        exact = step == script.step
-        return policies, f"the policy of step {step:,}" + (
-            "" if exact else f"; the one that played (step {script.step:,}) is gone"
-        )
-
-    def _load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
-        from ludus.training.load import check_same_layout, load_policies
-
-        self.shows.find(run.settings().game)  # refuses a game that may not be imported
-        believe(run.path)
-        policies, theirs = load_policies(f"{run.path}@{step}")
-        check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")
-        return policies
 
     # -- sessions ----------------------------------------------------------------------------------
 
     def from_replay(self, run: str, file: str, at: int) -> Session:
         with self._lock:
             script = Script(Replay(self.library.replay(run, file)), self.shows)
-            policies, note = self.policies_near(self.library.run(run), script)
+            policies, note = self.maker.policies_near(self.library.run(run), script)
             return take_over(
                 script, at, policies, {"title": f"{run}: on from step {at}", "thinks": note}
             )
@@ -106,9 +58,6 @@ class Theatre:
     def from_run(self, name: str, cast: Sequence[str] = ()) -> Session:
         """The newest policies of a run, in its own game; newer ones take their place between
         episodes."""
-        from ludus.training import checkpoint
-        from ludus.training.sources import is_foreign
-        from ludus.training.sources import make_batch as batch_of
 
         run = self.library.run(name)
         config = replace(run.settings(), device="cpu")
@@ -121,7 +70,7 @@ class Theatre:
         newest = checkpoint.find(run, None)
         with self._lock:
             batch = batch_of(config, 1, config.eval.seed + 2, held_out=True)
-            policies = self._load(run, newest, batch.layout.describe())
+            policies = self.maker.load(run, newest, batch.layout.describe())
             seat_bots(batch, cast, policies)
         current = [newest]
 
@@ -130,7 +79,9 @@ class Theatre:
             if step == current[0]:
                 return None
             current[0] = step
-            return self._load(run, step, batch.layout.describe()), f"the policy of step {step:,}"
+            return self.maker.load(
+                run, step, batch.layout.describe()
+            ), f"the policy of step {step:,}"
 
         header = {"title": name, "thinks": f"the policy of step {newest:,}"}
         return Session(show, batch, policies=policies, header=header, renew=renew)
@@ -157,11 +108,10 @@ class Theatre:
             show, batch, policies=policies or None, header={"title": source, "thinks": thinks}
         )
 
-    def _guests(self, entry: str, name: str, batch: Any) -> dict[str, Any]:
-        from ludus.training import checkpoint
+    def _guests(self, entry: str, name: str, batch: Batch) -> dict[str, Any]:
 
         run = self.library.run(name)
-        policies = self._load(run, checkpoint.find(run, None), batch.layout.describe())
+        policies = self.maker.load(run, checkpoint.find(run, None), batch.layout.describe())
         role = entry.rpartition("=")[0]
         if role and role not in policies:
             raise LudusError(

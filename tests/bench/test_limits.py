@@ -3,7 +3,7 @@
 import torch
 
 from ludus.bench import limits
-from ludus.training.metrics import DeviceClock
+from ludus.training.clock import DeviceClock
 
 
 def test_operations_and_bytes_of_a_matrix_product():

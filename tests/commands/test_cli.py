@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ludus.cli import COMMANDS, main
+from ludus.cli import main
+from ludus.commands import COMMANDS
 from tests.conftest import has_gpu
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ludus.commands.games_diff import compare, effective
+from ludus.commands.games_diff import compare_games, effective
 from ludus.games import load_game
 from ludus.sim import Batch
 from tests.commands.test_cli import call
@@ -57,7 +57,7 @@ def test_the_same_game_and_another_game(capsys):
     ],
 )
 def test_words(a, b, text):
-    assert [d["text"] for d in compare(effective(a), effective(b))] == [text]
+    assert [d["text"] for d in compare_games(effective(a), effective(b))] == [text]
 
 
 def test_a_run_is_compared_by_what_its_simulator_held(tmp_path):
@@ -73,7 +73,7 @@ def test_a_run_is_compared_by_what_its_simulator_held(tmp_path):
         "fingerprint": batch.fingerprint(),
     }
     (run / "game.json").write_text(json.dumps(about))
-    assert compare(effective("pursuit"), effective(str(run))) == []
+    assert compare_games(effective("pursuit"), effective(str(run))) == []
 
     batch["weights_next"][:, 0] = 0.0
     batch["float_params_next"][0, 0] = 0.5
@@ -81,7 +81,7 @@ def test_a_run_is_compared_by_what_its_simulator_held(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "game.json").write_text(json.dumps({**about, **batch.received()}))
-    found = {d["key"]: d["text"] for d in compare(effective(str(run)), effective(str(other)))}
+    found = {d["key"]: d["text"] for d in compare_games(effective(str(run)), effective(str(other)))}
     assert found == {
         "reward.catch": "catch no longer rewarded",
         "speed": "distance a runner covers in a step: 0.2 to 0.5 instead of 0.2",
@@ -97,10 +97,13 @@ def test_runs_whose_rules_or_layouts_differ():
         "fingerprint": "1",
         "layout": {"observation": ["p", "q"], "action": {}, "roles": {}},
     }
-    assert [d["key"] for d in compare(a, {**a, "fingerprint": "2"})] == ["rules"]
+    assert [d["key"] for d in compare_games(a, {**a, "fingerprint": "2"})] == ["rules"]
     swapped = {**a, "fingerprint": "2", "layout": {**a["layout"], "observation": ["q", "p"]}}
-    assert [d["key"] for d in compare(a, swapped)] == ["observation"]
-    assert compare(a, {**a, "params": {"new": 3}})[0]["text"] == "new is only in the second game: 3"
+    assert [d["key"] for d in compare_games(a, swapped)] == ["observation"]
+    assert (
+        compare_games(a, {**a, "params": {"new": 3}})[0]["text"]
+        == "new is only in the second game: 3"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 import ludus
 from ludus import api
-from ludus.cli import COMMANDS, _run
-from ludus.commands import options
+from ludus.cli import _run
+from ludus.commands import COMMANDS, options
 from ludus.errors import LudusError
 from ludus.recipes import load_recipe
 

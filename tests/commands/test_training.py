@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ludus.training.run import Run
+from ludus.runs.run import Run
 from tests.commands.test_cli import call
 
 TINY = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ludus.training import graphs
+from ludus.algorithms import graphs
 from ludus.training.start import create, prepare
 from tests.conftest import has_gpu
 from tests.league.test_league import config

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 import ludus
 from ludus.curriculum.tasks import Tasks
+from ludus.runs import checkpoint
 from ludus.sim import Batch
-from ludus.training import checkpoint
 from tests.conftest import has_gpu
 from tests.curriculum.test_tasks import GAME, config
 

@@ -6,6 +6,8 @@ import torch
 
 import ludus
 from ludus import LudusError, api
+from ludus.algorithms.ppo import PPO
+from ludus.batches import make_batch
 from ludus.config import (
     CheckpointConfig,
     Config,
@@ -15,9 +17,7 @@ from ludus.config import (
     TrainConfig,
     resolve,
 )
-from ludus.learn.ppo import PPO
-from ludus.training import checkpoint
-from ludus.training.sources import make_batch
+from ludus.runs import checkpoint
 from tests.conftest import has_gpu
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUDA GPU")]
@@ -91,7 +91,7 @@ def test_graphs_change_nothing(monkeypatch):
     """The first iterations with graphs and without are the same, bit for bit."""
     from contextlib import nullcontext
 
-    from ludus.training import graphs
+    from ludus.algorithms import graphs
 
     def train(captured):
         c = resolve(config("lstm"))

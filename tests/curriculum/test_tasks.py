@@ -26,10 +26,10 @@ from ludus.config import (
 )
 from ludus.curriculum.tasks import Tasks
 from ludus.errors import LudusError
-from ludus.league.lineups import Lineup
+from ludus.play.lineups import Lineup
+from ludus.runs import checkpoint
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, phase
 from ludus.sim.episode import STILL
-from ludus.training import checkpoint
 from ludus.training.start import prepare
 
 

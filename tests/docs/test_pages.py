@@ -15,11 +15,12 @@ import tyro
 
 import ludus
 from ludus import cli
+from ludus.batches import FOREIGN
+from ludus.commands import COMMANDS
 from ludus.commands import options as of_config
 from ludus.config import Config
 from ludus.games import load_game
 from ludus.recipes import load_recipe
-from ludus.training.sources import FOREIGN
 from tests.docs.pages import PAGES, ROOT, Example, commands, python_blocks
 
 TINY = {
@@ -34,7 +35,7 @@ TINY = {
     "quiet": True,
 }
 GAME_KEYS = ("--game.", "--learn.roles.", "--curriculum.tasks.vary.")
-NAMES = {*cli.COMMANDS, *(name.split()[0] for name in cli.COMMANDS)}
+NAMES = {*COMMANDS, *(name.split()[0] for name in COMMANDS)}
 with_python = [page for page in PAGES if python_blocks(page)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ludus.doctor
 
-ALLOWED = {"numpy", "ludus.doctor", "ludus.errors", "ludus.reading", *sys.stdlib_module_names}
+ALLOWED = {"numpy", "ludus.doctor", "ludus.errors", "ludus.files", *sys.stdlib_module_names}
 
 
 def test_imports():

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from ludus.cli import main
 from ludus.doctor.log import Curve, Log, read_log
-from ludus.doctor.reference import differences, find, make, read, track
+from ludus.doctor.reference import REFERENCES, differences, find, make, read, track
 from ludus.errors import LudusError
-from ludus.recipes import REFERENCES
 
 LUDUS = Path(__file__).parent / "logs" / "ludus"
 NAME = "episode/agent/return"

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from ludus.api import train
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.gate import Gate
+from ludus.external.foreign import ForeignBatch
+from ludus.external.gate import Gate
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

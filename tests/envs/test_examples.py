@@ -42,8 +42,8 @@ def test_stable_baselines_seeks(name):
 )
 def test_remote_client():
     from examples.remote_client import ENVS, main
-    from ludus.envs.foreign import ForeignBatch
-    from ludus.envs.gate import Gate
+    from ludus.external.foreign import ForeignBatch
+    from ludus.external.gate import Gate
 
     gate, ended = Gate.at("0"), []
     client = threading.Thread(target=lambda: ended.append(main(gate.url())))

@@ -11,8 +11,8 @@ from gymnasium import spaces
 
 import ludus
 from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
-from ludus.envs.spaces import from_json, to_json
 from ludus.errors import LudusError
+from ludus.external.spaces import from_json, to_json
 from tests.envs import odd
 from tests.envs.test_in import ODD
 
@@ -94,7 +94,7 @@ def test_masks_are_needed_and_kept(runs):
 
 def test_no_env_is_made(runs, monkeypatch):
     monkeypatch.setattr(
-        sys.modules["ludus.envs.foreign"], "make_env", lambda *a: pytest.fail("an env is made")
+        sys.modules["ludus.external.foreign"], "make_env", lambda *a: pytest.fail("an env is made")
     )
     assert odd.Torque.action_space.contains(
         ludus.load(runs["Torque"]).act(np.zeros(1, np.float32))[0]

@@ -6,10 +6,9 @@ import gymnasium
 import pytest
 
 import ludus
-from ludus.config import Config
-from ludus.envs import handed_over
-from ludus.envs.foreign import ForeignBatch
+from ludus.config import Config, handed_over
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
 from ludus.games import load_game
 from tests.envs import odd
 from tests.envs.test_in import ODD

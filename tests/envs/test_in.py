@@ -13,11 +13,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from ludus.envs import processes
-from ludus.envs.foreign import ForeignBatch, choose_workers
-from ludus.envs.guests import make_env
-from ludus.envs.processes import SharedArrays
 from ludus.errors import LudusError
+from ludus.external import processes
+from ludus.external.foreign import ForeignBatch, choose_workers
+from ludus.external.guests import make_env
+from ludus.external.processes import SharedArrays
 from ludus.games import load_game
 from ludus.recipes import load_recipe
 from ludus.sim.episode import RANDOM
@@ -280,7 +280,7 @@ def test_a_container_with_little_shared_memory(tmp_path):
     ):
         pytest.skip("file systems cannot be mounted here")
     code = (
-        "from ludus.envs.foreign import ForeignBatch\n"
+        "from ludus.external.foreign import ForeignBatch\n"
         "batch = ForeignBatch('gym:CartPole-v1', 2000, workers=1)\n"
         "batch.step()\n"
         "print(sum(array.nbytes for array in batch.host.arrays.values()), batch['reward'].sum())"

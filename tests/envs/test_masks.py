@@ -14,8 +14,8 @@ from ludus.config import (
     RainbowConfig,
     TrainConfig,
 )
-from ludus.envs.foreign import ForeignBatch
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
 from tests.envs.test_in import ODD
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ludus.envs import pictures
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.pictures import SIDE
-from ludus.envs.recorder import ForeignRecorder
-from ludus.envs.recording import MOST_PICTURES, Pictures, Recording, is_recording
+from ludus.external import pictures
+from ludus.external.foreign import ForeignBatch
+from ludus.external.pictures import SIDE
+from ludus.external.recorder import ForeignRecorder
+from ludus.external.recording import MOST_PICTURES, Pictures, Recording, is_recording
 from tests.envs.odd import TENTH
 
 ODD = "env:tests.envs.odd:"

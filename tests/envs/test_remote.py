@@ -22,11 +22,11 @@ pytest.importorskip(
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.gate import Gate
-from ludus.envs.remote import RemoteHost
-from ludus.envs.wire import Fault, read_hello, read_result
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
+from ludus.external.gate import Gate
+from ludus.external.remote import RemoteHost
+from ludus.external.wire import Fault, read_hello, read_result
 
 LENGTH = 10
 CLIENTS: list = []

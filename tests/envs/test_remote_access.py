@@ -14,12 +14,12 @@ pytest.importorskip(
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from ludus.envs import gate as gates
-from ludus.envs.access import Access, choose_token
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.gate import Gate, MeteredSocket
-from ludus.envs.wire import MOST_BYTES, Fault, read_hello, read_result
 from ludus.errors import LudusError
+from ludus.external import gate as gates
+from ludus.external.access import Access, choose_token
+from ludus.external.foreign import ForeignBatch
+from ludus.external.gate import Gate, MeteredSocket
+from ludus.external.wire import MOST_BYTES, Fault, read_hello, read_result
 from tests.envs.test_remote import CLIENTS, HELLO, Counters
 from tests.faults.messages import Raw
 

@@ -15,9 +15,9 @@ from ludus.config import (
     RainbowConfig,
     TrainConfig,
 )
-from ludus.training import checkpoint
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 from ludus.training.loop import Trainer
-from ludus.training.run import Run
 from tests.envs.test_in import ODD
 
 LENGTH = 6  # steps of a rollout: an episode of `counter` has ten

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ludus.api import load, resume, train
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.guests import roles_of
-from ludus.envs.wire import Fault, read_hello
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
+from ludus.external.guests import roles_of
+from ludus.external.wire import Fault, read_hello
 from tests.envs.test_in import ODD
 
 WORKSHOP = ODD + "Workshop"
@@ -142,7 +142,7 @@ def test_a_role_is_exported_as_what_it_sees_and_does(run, tmp_path):
     )
     pytest.importorskip("onnxscript")
     from ludus.export.onnx import export_policy
-    from ludus.training.load import load_policies
+    from ludus.runs.load import load_policies
 
     policies, layout = load_policies(str(run.path))
     outputs = {}

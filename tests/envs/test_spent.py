@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ludus.envs.foreign import ForeignBatch
+from ludus.external.foreign import ForeignBatch
 from tests.envs.odd import TENTH, Counter
 
 RESET, STEP = 0.02, 0.01  # seconds

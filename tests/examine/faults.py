@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ludus.policies.heads import squash_correction
+from ludus.networks.heads import squash_correction
 from ludus.sim.game import Phase
 
 
@@ -149,7 +149,10 @@ def dead_in_the_loss(original):
     return see
 
 
-ADVANTAGES, ROLE = "ludus.learn.advantage:generalised_advantages", "ludus.learn.role:Role."
+ADVANTAGES, ROLE = (
+    "ludus.algorithms.advantage:generalised_advantages",
+    "ludus.algorithms.role:Role.",
+)
 
 # name → (place, wrapper, checks that are concerned, the part that must be named first)
 ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
@@ -172,7 +175,7 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
         "episode ends",
     ),
     "log-probability without squash correction": (
-        "ludus.policies.heads:Distribution.log_prob",
+        "ludus.networks.heads:Distribution.log_prob",
         lambda original: (
             lambda self, actions: original(self, actions) + squash_correction(actions.raw).sum(-1)
         ),
@@ -195,13 +198,13 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
         "observations",
     ),
     "target network never updated": (
-        "ludus.learn.rainbow:move",
+        "ludus.algorithms.rainbow:move",
         lambda original: lambda *arguments: None,
         ("targets_and_losses_are_right", "the_target_network_follows"),
         "target network",
     ),
     "hidden state never reset": (
-        "ludus.policies.memory:LSTM.forward",
+        "ludus.networks.memory:LSTM.forward",
         lambda original: (
             lambda self, x, state, starts: original(self, x, state, torch.zeros_like(starts))
         ),
@@ -209,13 +212,13 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
         "memory",
     ),
     "priorities ignored": (
-        "ludus.learn.replay:Replay.set_priority",
+        "ludus.algorithms.replay_buffer:Replay.set_priority",
         lambda original: lambda self, sample, error: original(self, sample, torch.ones_like(error)),
         ("transitions_come_up_by_their_priority", "errors_become_priorities"),
         "prioritised replay",
     ),
     "normaliser not applied in evaluation": (
-        "ludus.policies.player:Player.act",
+        "ludus.play.player:Player.act",
         without_normaliser,
         ("a_player_acts_as_the_policy_was_trained",),
         "evaluation",
@@ -231,16 +234,16 @@ NAMED: dict[str, tuple[str, Any]] = {
 # -- others, of many kinds: a line of the source is replaced ---------------------------------------
 
 PPO, RAINBOW, REPLAY, Q, POLICY = (
-    "ludus.learn.ppo:",
-    "ludus.learn.rainbow:",
-    "ludus.learn.replay:",
-    "ludus.policies.q_policy:",
-    "ludus.policies.policy:",
+    "ludus.algorithms.ppo:",
+    "ludus.algorithms.rainbow:",
+    "ludus.algorithms.replay_buffer:",
+    "ludus.networks.q_policy:",
+    "ludus.networks.policy:",
 )
 HEADS, PLAYER, NORM = (
-    "ludus.policies.heads:Distribution.",
-    "ludus.policies.player:Player.",
-    "ludus.policies.normalise:RunningNorm.",
+    "ludus.networks.heads:Distribution.",
+    "ludus.play.player:Player.",
+    "ludus.networks.normalise:RunningNorm.",
 )
 
 # Others, of many kinds: the selftest must notice each.
@@ -250,11 +253,11 @@ OTHERS: tuple[Fault, ...] = (
     Fault(ADVANTAGES, "torch.where(idle[t], worth, value[t])", "value[t]"),
     Fault(ADVANTAGES, "gae_lambda * goes_on", "goes_on"),
     Fault(
-        "ludus.learn.advantage:standardise",
+        "ludus.algorithms.advantage:standardise",
         "torch.where(mask, (x - mean) / (std + 1e-8), 0.0)",
         "(x - mean) / (std + 1e-8)",
     ),
-    Fault("ludus.learn.advantage:standardise", "(x - mean) / (std", "x / (std"),
+    Fault("ludus.algorithms.advantage:standardise", "(x - mean) / (std", "x / (std"),
     Fault(
         ROLE + "set_schedules", "self.gamma.fill_(parse(c.gamma)(share))", "self.gamma.fill_(1.0)"
     ),
@@ -365,9 +368,9 @@ OTHERS: tuple[Fault, ...] = (
         "yield from (o for o in order.tensor_split(parts)[:1] * parts)",
     ),
     Fault(PPO + "PPO.learn_role", "float(role.pass_kl) > c.target_kl", "False"),
-    Fault("ludus.learn.rollout:RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
+    Fault("ludus.algorithms.rollout:RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
     Fault(
-        "ludus.learn.rollout:RoleRollout.stacks",
+        "ludus.algorithms.rollout:RoleRollout.stacks",
         "(age.unsqueeze(-1) >= back)",
         "(age.unsqueeze(-1) >= -1)",
     ),
@@ -397,7 +400,7 @@ OTHERS: tuple[Fault, ...] = (
     Fault(HEADS + "log_prob", "each = each * self.key_mask", "pass"),
     Fault(HEADS + "sample", "self.log_std.exp() * torch.randn_like", "torch.randn_like"),
     Fault(HEADS + "sample", "pressed = pressed & self.key_mask", "pass"),
-    Fault("ludus.policies.memory:all_steps", "cells.append(cell * keep[t])", "cells.append(cell)"),
+    Fault("ludus.networks.memory:all_steps", "cells.append(cell * keep[t])", "cells.append(cell)"),
     Fault(PLAYER + "act", "self.state.copy_(state)", "pass"),
     Fault(
         PLAYER + "act",
@@ -406,7 +409,7 @@ OTHERS: tuple[Fault, ...] = (
     ),
     Fault(PLAYER + "_chosen", "if self.greedy else", "if not self.greedy else"),
     Fault(
-        "ludus.training.evaluate:play",
+        "ludus.play.evaluate:play",
         'batch.numpy("counted") & (played < rounds)',
         'batch.numpy("counted") & (played >= 0)',
     ),
@@ -536,28 +539,26 @@ OTHERS: tuple[Fault, ...] = (
         "self.algorithm.learn(self.schedule_share)",
         "self.algorithm.learn(0.0)",
     ),
+    Fault("ludus.runs.weights:load_carried", "tensor.copy_(state", "tensor.clone().copy_(state"),
     Fault(
-        "ludus.training.weights:load_carried", "tensor.copy_(state", "tensor.clone().copy_(state"
-    ),
-    Fault(
-        "ludus.training.checkpoint:load_optimizer",
+        "ludus.runs.checkpoint:load_optimizer",
         "state.setdefault(int(index), {})[name] = value",
         "state.setdefault(int(index), {})[name] = torch.zeros_like(value)",
     ),
     Fault(
-        "ludus.policies.encoders:Frames.push",
+        "ludus.networks.encoders:Frames.push",
         "torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())",
         "kept[:, 1:].clone()",
     ),
-    Fault("ludus.policies.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
+    Fault("ludus.networks.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
     Fault(
-        "ludus.policies.q_policy:QNetwork.features",
+        "ludus.networks.q_policy:QNetwork.features",
         "self.norm.train(learning)",
         "self.norm.train(True)",
     ),
     Fault(ROLE + "carried", '{"state": self.state, "start": self.start}', '{"start": self.start}'),
     Fault(
-        "ludus.policies.strategy:StrategyEncoder.recognise",
+        "ludus.networks.strategy:StrategyEncoder.recognise",
         "+ self.positions",
         "+ 0 * self.embed.weight.detach().sum()",
     ),

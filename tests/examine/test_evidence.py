@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from ludus.examine.evidence import Diagnostics
-from ludus.learn.algorithm import Evidence
-from ludus.learn.replay import Replay
+from ludus.algorithms.algorithm import Evidence
+from ludus.algorithms.replay_buffer import Replay
+from ludus.evidence.diagnostics import Diagnostics
 
 
 def diagnostics(observation):

@@ -12,7 +12,7 @@ from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
 from ludus.examine.interventions import LOOKS_EVERY, Intervened, examine_run, kinds
-from ludus.policies.strategy import HISTORY
+from ludus.networks.strategy import HISTORY
 
 PROBE = "gym:ludus.examine.probes:ProbeMemory-v0"
 SMALL = {

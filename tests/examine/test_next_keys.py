@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from ludus.algorithms.next_keys import later_steps
+from ludus.algorithms.ppo import PPO
 from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
 from ludus.errors import LudusError
 from ludus.examine.next_keys import foretold
-from ludus.learn.next_keys import later_steps
-from ludus.learn.ppo import PPO
+from ludus.runs.weights import load_policies, tensors_of
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
 from ludus.training.start import prepare
-from ludus.training.weights import load_policies, tensors_of
 
 
 @phase(writes="terminated")

@@ -9,8 +9,8 @@ from tests.examine.faults import Fault, plant
 
 LEAGUE, PLAYER, EVALUATE = (
     "ludus.league.league:League.",
-    "ludus.policies.player:Player.",
-    "ludus.training.evaluate:",
+    "ludus.play.player:Player.",
+    "ludus.play.evaluate:",
 )
 
 # fault, the check that must see it, the part it must name
@@ -64,7 +64,7 @@ FAULTS = {
     ),
     "spreads are not limited": (
         Fault(
-            "ludus.policies.heads:Distribution.__init__",
+            "ludus.networks.heads:Distribution.__init__",
             "log_std.clamp(*LOG_STD_LIMITS) if log_std",
             "log_std if log_std",
         ),
@@ -92,7 +92,7 @@ FAULTS = {
     ),
     "a bot's rows are replayed": (
         Fault(
-            "ludus.learn.rainbow:Role.see",
+            "ludus.algorithms.rainbow:Role.see",
             'valid = self.flat("valid") & learns',
             'valid = self.flat("valid")',
         ),
@@ -101,19 +101,21 @@ FAULTS = {
     ),
     "weights do not decay": (
         Fault(
-            "ludus.learn.rainbow:Role.__init__", "weight_decay=c.weight_decay", "weight_decay=0.0"
+            "ludus.algorithms.rainbow:Role.__init__",
+            "weight_decay=c.weight_decay",
+            "weight_decay=0.0",
         ),
         "every_weight_is_moved_by_adamw",
         "optimizer",
     ),
     "the target network has no noise": (
-        Fault("ludus.learn.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"),
+        Fault("ludus.algorithms.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"),
         "noise_explores_and_is_silent_in_play",
         "noisy weights",
     ),
     "new transitions keep the first priority": (
         Fault(
-            "ludus.learn.replay:Replay.set_priority",
+            "ludus.algorithms.replay_buffer:Replay.set_priority",
             "self.highest.copy_(",
             "self.highest.clone().copy_(",
         ),
@@ -143,13 +145,13 @@ FAULTS = {
         "evaluation",
     ),
     "the last token is not read": (
-        Fault("ludus.policies.encoders:TokenTable.forward", ".any(0).sum())", ".any(0).sum()) - 1"),
+        Fault("ludus.networks.encoders:TokenTable.forward", ".any(0).sum())", ".any(0).sum()) - 1"),
         "tokens_add_up",
         "tokens",
     ),
     "histories are not normalised": (
         Fault(
-            "ludus.policies.policy:Policy.normalised",
+            "ludus.networks.policy:Policy.normalised",
             "self.observation_norm(history[..., :-1], self.history_entries)",
             "history[..., :-1]",
         ),
@@ -157,13 +159,13 @@ FAULTS = {
         "history",
     ),
     "divergences of minibatches are summed": (
-        Fault("ludus.learn.ppo:PPO.one_pass", "/ c.minibatches", ""),
+        Fault("ludus.algorithms.ppo:PPO.one_pass", "/ c.minibatches", ""),
         "the_divergence_of_a_pass_is_a_mean",
         "target_kl",
     ),
     "the entropy's weight is that of the start": (
         Fault(
-            "ludus.learn.role:Role.set_schedules",
+            "ludus.algorithms.role:Role.set_schedules",
             "parse(c.entropy)(share)",
             "parse(c.entropy)(0.0)",
         ),
@@ -172,7 +174,7 @@ FAULTS = {
     ),
     "the forget bias is on another gate": (
         Fault(
-            "ludus.policies.memory:LSTM.__init__",
+            "ludus.networks.memory:LSTM.__init__",
             "self.bias[size : 2 * size] = 1.0",
             "self.bias[:size] = 1.0",
         ),

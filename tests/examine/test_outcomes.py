@@ -8,7 +8,7 @@ from ludus.league.ratings import RANKS
 from tests.examine.faults import Fault, plant
 
 SUMMARY, EPISODE, TALLY = (
-    "ludus.training.evaluate:_summary",
+    "ludus.play.evaluate:_summary",
     "ludus.sim.episode:",
     "ludus.league.tally:Tally.",
 )

@@ -41,7 +41,7 @@ def test_a_check_that_cannot_run_is_a_finding_and_does_not_stop_the_others(monke
     def broken(*arguments):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr("ludus.learn.advantage.generalised_advantages", broken)
+    monkeypatch.setattr("ludus.algorithms.advantage.generalised_advantages", broken)
     results = core.run(
         core.chosen(["advantages_of_random_episodes", "schedules_are_read_as_written"])
     )
@@ -70,7 +70,7 @@ def test_the_command(capsys, monkeypatch):
         )
     assert (
         "advantages" in told["findings"][0]["cause"]
-        and "ludus/learn/advantage.py" in told["findings"][0]["fix"]
+        and "ludus/algorithms/advantage.py" in told["findings"][0]["fix"]
     )
     with pytest.raises(SystemExit) as ended:
         main(["doctor", "selftest"])

@@ -36,9 +36,7 @@ FAULTS = {
         "tasks",
     ),
     "slow is the best": (
-        Fault(
-            "ludus.training.measured:as_good", "value <= best if lower", "value >= best if lower"
-        ),
+        Fault("ludus.runs.measured:as_good", "value <= best if lower", "value >= best if lower"),
         "best checkpoint",
     ),
 }

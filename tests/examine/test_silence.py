@@ -11,12 +11,12 @@ from gymnasium import spaces
 
 import ludus
 from ludus import cli
+from ludus.batches import layout_of
 from ludus.config import resolve
 from ludus.examine.interventions import messages_of
 from ludus.intervals import difference
 from ludus.recipes import load_recipe
-from ludus.training import load
-from ludus.training.sources import layout_of
+from ludus.runs import load
 
 pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 SMALL = {
@@ -77,7 +77,7 @@ def run(tmp_path_factory):
     with (
         pytest.MonkeyPatch.context() as patch
     ):  # as envs_in_this_process, which serves single tests
-        patch.setattr("ludus.envs.foreign.choose_workers", lambda seconds, num_envs: 0)
+        patch.setattr("ludus.external.foreign.choose_workers", lambda seconds, num_envs: 0)
         return ludus.train(
             "env:tests.examine.test_silence:Whisper", run=folder, quiet=True, **SMALL
         ).path

@@ -24,9 +24,9 @@ from ludus.examine.linear_probe import accuracy, fit
 from ludus.examine.strategy import Seen, analyse, another_opponent, distances, opponents_of
 from ludus.examine.strategy_report import principal
 from ludus.intervals import newcombe
-from ludus.policies.heads import action_space
-from ludus.policies.policy import Policy
-from ludus.policies.strategy import Strategy, StrategyEncoder
+from ludus.networks.heads import action_space
+from ludus.networks.policy import Policy
+from ludus.networks.strategy import Strategy, StrategyEncoder
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, float32, i32, phase
 from tests.commands.test_cli import call
 

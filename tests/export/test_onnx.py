@@ -8,9 +8,9 @@ import torch
 
 from ludus.config import PolicyConfig, RainbowConfig
 from ludus.games import load_game
-from ludus.policies.heads import ActionSpace, action_space
-from ludus.policies.policy import Policy
-from ludus.policies.q_policy import QPolicy
+from ludus.networks.heads import ActionSpace, action_space
+from ludus.networks.policy import Policy
+from ludus.networks.q_policy import QPolicy
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Layout
 

@@ -32,9 +32,9 @@ from safetensors import SafetensorError
 NEEDS_SPACE = ("create", "write", "mkdir", "sync")
 """What a full disk refuses; removing and renaming work there."""
 SAVERS = {
-    "ludus.training.checkpoint": safetensors.torch.save,
-    "ludus.league.pool": safetensors.torch.save,
-    "ludus.training.replay": safetensors.numpy.save,
+    "ludus.runs.checkpoint": safetensors.torch.save,
+    "ludus.runs.snapshots": safetensors.torch.save,
+    "ludus.play.replay": safetensors.numpy.save,
 }
 """Modules with a save_file, and what makes the bytes that it writes."""
 

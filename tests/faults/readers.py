@@ -18,12 +18,12 @@ import ludus
 from ludus import api
 from ludus.commands import doctor_compare, doctor_run, games_diff, summary
 from ludus.commands import league as league_command
-from ludus.training import checkpoint
-from ludus.training.load import load_policies
-from ludus.training.replay import Replay
+from ludus.films.film import plain
+from ludus.play.replay import Replay
+from ludus.runs import checkpoint
+from ludus.runs.load import load_policies
+from ludus.runs.run import Run
 from ludus.training.report import write_report
-from ludus.training.run import Run
-from ludus.viewer.film import plain
 from ludus.viewer.library import Library
 
 MOST_SECONDS = 10

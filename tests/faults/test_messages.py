@@ -29,8 +29,8 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from examples.remote_client import HELLO, Line, answer
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.gate import Gate
+from ludus.external.foreign import ForeignBatch
+from ludus.external.gate import Gate
 from tests.faults.messages import BINARY, PING, Raw, frame, frames, mutate, mutate_request
 from tests.viewer.shelf import fake_run, record, serving
 

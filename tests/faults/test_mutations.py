@@ -19,8 +19,8 @@ import pytest
 import ludus
 from ludus import LudusError, api
 from ludus.examine.interventions import examine_run
-from ludus.training import checkpoint
-from ludus.training.run import Run
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 from tests.faults import readers
 from tests.faults.mutations import damage, restore
 from tests.faults.trial import config, final_tensors, in_child

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ludus.league.pool import Pool
-from ludus.training import checkpoint
-from ludus.training.run import Run
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
+from ludus.runs.snapshots import Pool
 from tests.faults.points import RUN
 from tests.faults.power import Disk, File
 from tests.faults.trial import KINDS, differences, in_child, resume

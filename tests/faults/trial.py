@@ -68,7 +68,11 @@ def config(kind: str, tensorboard: bool = False) -> Config:
             1000,
         )  # full after three of the iterations
     elif kind == "rainbow":
-        made.game, made.algorithm, made.game_values = "tests.learn.test_seen:GAME", "rainbow", {}
+        made.game, made.algorithm, made.game_values = (
+            "tests.algorithms.test_seen:GAME",
+            "rainbow",
+            {},
+        )
         made.rainbow = RainbowConfig(
             rollout=16,
             batch=16,

@@ -17,11 +17,11 @@ from ludus.config import (
     TrainConfig,
 )
 from ludus.errors import LudusError
-from ludus.league.exploit import free_folder
+from ludus.examine.exploit import free_folder
+from ludus.files import read_lines
 from ludus.league.payoff import columns
-from ludus.reading import read_lines
-from ludus.training import checkpoint
-from ludus.training.run import Run
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 from ludus.training.start import create, prepare
 
 

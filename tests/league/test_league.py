@@ -21,8 +21,8 @@ from ludus.config import (
     TrainConfig,
 )
 from ludus.errors import LudusError
-from ludus.policies.together import Together
-from ludus.training import checkpoint
+from ludus.play.together import Together
+from ludus.runs import checkpoint
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare
 from tests.league.watching import watch_opponents

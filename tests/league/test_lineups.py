@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ludus.errors import LudusError
-from ludus.league.lineups import make_lineups, parse_mix
+from ludus.play.lineups import make_lineups, parse_mix
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
 from tests.sim.games import PURSUIT

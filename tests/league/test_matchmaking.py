@@ -5,8 +5,8 @@ import pytest
 
 from ludus.intervals import wilson
 from ludus.league.matchmaking import SAMPLERS, draw
-from ludus.league.pool import crowded
 from ludus.league.tally import RECENT, Tally
+from ludus.runs.snapshots import crowded
 
 
 def test_samplers_by_hand():

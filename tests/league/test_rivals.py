@@ -17,11 +17,11 @@ from ludus.config import (
     TrainConfig,
 )
 from ludus.errors import LudusError
-from ludus.league.pool import evenly
-from ludus.policies.heads import action_space
-from ludus.policies.policy import Policy
+from ludus.networks.heads import action_space
+from ludus.networks.policy import Policy
+from ludus.play.evaluate import evaluate, measure
+from ludus.runs.snapshots import evenly
 from ludus.sim import Batch
-from ludus.training.evaluate import evaluate, measure
 from tests.league.games import HIGH_CARD
 
 LOW, MIDDLE, HIGH = range(3)
@@ -240,7 +240,7 @@ def test_a_snapshot_that_was_changed_is_refused(run, tmp_path):
 
 def test_resumed_runs_have_the_same_ratings(tmp_path):
     from ludus.league.ratings import of_run
-    from ludus.training.run import Run
+    from ludus.runs.run import Run
 
     half = ludus.train(
         config(max_steps=20, steps=6000, mix="self 1, bot:random 1, pool 2"),

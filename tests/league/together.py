@@ -2,13 +2,13 @@
 
 import torch
 
+from ludus.algorithms.algorithm import make_algorithm
+from ludus.batches import make_batch
 from ludus.config import resolve
-from ludus.learn.algorithm import make_algorithm
-from ludus.policies.heads import Actions, Distribution
-from ludus.policies.player import Player
-from ludus.policies.together import Together
+from ludus.networks.heads import Actions, Distribution
+from ludus.play.player import Player
+from ludus.play.together import Together
 from ludus.recipes import load_recipe
-from ludus.training.sources import make_batch
 
 BLOCKS, ENVS = 3, 4
 

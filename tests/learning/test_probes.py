@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from ludus.algorithms.ppo import PPO
+from ludus.batches import make_batch
 from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig, resolve
-from ludus.learn.ppo import PPO
-from ludus.training.sources import make_batch
 
 pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 
@@ -102,7 +102,7 @@ def test_memory_recalls_what_it_saw_and_nothing_else_does():
 
 def test_cartpole_cut_at_50_steps_learns_to_balance_for_longer():
     """Truncation bootstraps: trained on 50-step episodes, it balances far beyond."""
-    from ludus.training.evaluate import evaluate
+    from ludus.play.evaluate import evaluate
 
     ppo = learn("CartPoleShort", 120, gamma=0.99, rollout=32, learning_rate=1e-3, epochs=8)
     policies = {"agent": ppo.roles["agent"].policy}

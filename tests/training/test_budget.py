@@ -5,7 +5,7 @@ import pytest
 
 import ludus
 from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
-from ludus.training.budget import Anchor, schedule_share, spent
+from ludus.runs.budget import Anchor, schedule_share, spent
 
 
 def test_shares_by_hand():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ludus
+from ludus.batches import role_rows
 from ludus.config import (
     Config,
     PolicyConfig,
@@ -16,10 +17,9 @@ from ludus.config import (
     set_value,
     unflatten,
 )
-from ludus.curriculum.schedules import parse
+from ludus.config.schedules import parse
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
-from ludus.training.sources import role_rows
 
 
 def refuse(**values):

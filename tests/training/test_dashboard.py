@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 import ludus
+from ludus.batches import layout_of
 from ludus.config import LeagueConfig, TrainConfig
 from ludus.doctor.finding import Finding
 from ludus.recipes import RECIPES, load_recipe
 from ludus.training.dashboard import Dashboard, fitting
-from ludus.training.sources import layout_of
 from ludus.viewer.library import Library
 from tests.terminal import Program, Screen
 from tests.training.test_runs import config
@@ -220,9 +220,9 @@ def test_a_terminal_that_goes_away_saves_the_run(tmp_path):
     program.until("iteration 3")
     os.close(program.terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(program.process, 0)[1]) == 3
-    run = ludus.training.run.Run(tmp_path / "run")
+    run = ludus.runs.run.Run(tmp_path / "run")
     assert run.state() == ("stopped", "on request")
-    assert ludus.training.checkpoint.steps(run)[-1] == run.metrics()[-1]["progress/agent_steps"]
+    assert ludus.runs.checkpoint.steps(run)[-1] == run.metrics()[-1]["progress/agent_steps"]
 
 
 def test_ctrl_c_is_acknowledged_and_saves_without_an_evaluation(tmp_path):
@@ -242,9 +242,9 @@ def test_ctrl_c_is_acknowledged_and_saves_without_an_evaluation(tmp_path):
         and "catch_rate against bot:flee: not evaluated yet" in said
     )
     assert "^C" not in program.seen and "Traceback" not in said and "cannot be drawn" not in said
-    run = ludus.training.run.Run(path)
+    run = ludus.runs.run.Run(path)
     lines = run.metrics()
     assert run.state() == ("stopped", "on request") and not any(
         name.startswith("eval/") for line in lines for name in line
     )
-    assert ludus.training.checkpoint.steps(run)[-1] == lines[-1]["progress/agent_steps"]
+    assert ludus.runs.checkpoint.steps(run)[-1] == lines[-1]["progress/agent_steps"]

@@ -10,8 +10,9 @@ import ludus
 from ludus.config import Config, TrainConfig
 from ludus.doctor import live
 from ludus.doctor.finding import Finding
-from ludus.training import checkpoint, rollback
-from ludus.training.run import Run
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
+from ludus.training import rollback
 from ludus.training.watching import RunDoctor
 
 PROBE = "gym:ludus.examine.probes:ProbeMatch-v0"
@@ -250,7 +251,7 @@ def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
 
 
 def test_a_run_that_meets_a_nan_goes_on_with_a_tenth_of_the_learning_rate(tmp_path, monkeypatch):
-    from ludus.learn.ppo import PPO
+    from ludus.algorithms.ppo import PPO
 
     learn, calls = PPO.learn, []
 

@@ -10,12 +10,12 @@ import pytest
 
 import ludus
 from ludus import LudusError, api, cli
+from ludus.algorithms.ppo import PPO
 from ludus.config import CheckpointConfig, EvalConfig, LogConfig, TrainConfig
-from ludus.learn.ppo import PPO
-from ludus.training import checkpoint
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
 from ludus.training.display import Silent
 from ludus.training.loop import Trainer
-from ludus.training.run import Run
 from ludus.training.start import create, prepare, remove_abandoned
 from tests.training.test_runs import config
 

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import ludus
+from ludus.batches import make_batch
 from ludus.config import (
     Config,
     CurriculumConfig,
@@ -18,12 +19,11 @@ from ludus.config import (
 )
 from ludus.doctor.log import read_log
 from ludus.doctor.watch import examine
+from ludus.runs.run import Run
 from ludus.training.dashboard import Dashboard
 from ludus.training.episodes import episodes_line
 from ludus.training.game_values import evaluated_values, game_line, game_metrics
 from ludus.training.report import write_report
-from ludus.training.run import Run
-from ludus.training.sources import make_batch
 
 
 @pytest.fixture(scope="module")

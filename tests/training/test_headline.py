@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from ludus.batches import layout_of
 from ludus.config import Config, EvalConfig
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
+from ludus.runs.measured import in_words, lower_is_better, measurements, newest
 from ludus.sim import Goal
 from ludus.training.headline import evaluated, headline
 from ludus.training.loop import Trainer
-from ludus.training.measured import in_words, lower_is_better, measurements, newest
-from ludus.training.sources import layout_of
 from tests.sim.games import COUNTER, PURSUIT
 
 OWN = "tests.training.test_headline:"

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ludus.intervals import as_coins, by_world, interval, wilson
+from ludus.play.evaluate import intervals
 from ludus.sim import Goal
-from ludus.training.evaluate import intervals
 
 TWO_OF_EIGHT = pytest.approx(
     (0.0715, 0.5907), abs=1e-3

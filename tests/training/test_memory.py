@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from ludus import machine
+from ludus.algorithms import algorithm
+from ludus.algorithms.ppo import PPO
+from ludus.batches import make_batch
 from ludus.cli import main
 from ludus.config import resolve
-from ludus.envs.foreign import ForeignBatch
 from ludus.errors import LudusError
+from ludus.external.foreign import ForeignBatch
 from ludus.games import load_game
-from ludus.learn import algorithm
-from ludus.learn.ppo import PPO
 from ludus.recipes import load_recipe
 from ludus.sim import Batch
 from ludus.training.memory import SPARE, bytes_per_env, check_memory, parts_per_env, replay_bytes
-from ludus.training.sources import make_batch
 
 
 def recipe(name, **changes):

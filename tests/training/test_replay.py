@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 import ludus
 from ludus import LudusError
-from ludus.training.replay import KEYFRAME_EVERY, Replay
+from ludus.play.replay import KEYFRAME_EVERY, Replay
 from tests.training.test_runs import config
 
 

@@ -21,12 +21,12 @@ from ludus.config import (
     StrategyConfig,
     TrainConfig,
 )
-from ludus.reading import read_lines
-from ludus.training import checkpoint
+from ludus.files import read_lines
+from ludus.runs import checkpoint
+from ludus.runs.run import Run, split_reference
+from ludus.runs.weights import refuse_other_meaning
 from ludus.training.display import Silent
-from ludus.training.run import Run, split_reference
 from ludus.training.start import create, prepare
-from ludus.training.weights import refuse_other_meaning
 
 TINY = StrategyConfig(
     size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8
@@ -138,8 +138,8 @@ def test_metrics_have_documented_names(run):
 
 
 def test_the_names_of_what_will_be_evaluated_are_those_that_are(run):
+    from ludus.batches import layout_of
     from ludus.training.headline import evaluated
-    from ludus.training.sources import layout_of
 
     written = {
         k
@@ -584,7 +584,7 @@ def test_short_episodes_do_not_count_more_often():
     order."""
     from types import SimpleNamespace
 
-    from ludus.training.evaluate import play
+    from ludus.play.evaluate import play
 
     class Clockwork:
         num_envs = 10

@@ -14,9 +14,9 @@ from safetensors.numpy import save_file
 import ludus
 from ludus import LudusError, api, cli
 from ludus.config import LogConfig, TrainConfig
-from ludus.training import checkpoint, trust
-from ludus.training.replay import Replay
-from ludus.training.run import Run
+from ludus.play.replay import Replay
+from ludus.runs import checkpoint, trust
+from ludus.runs.run import Run
 from tests.training.test_runs import config
 
 PAYLOAD = "open('executed', 'w').write('x')\n"

@@ -6,8 +6,8 @@ import numpy as np
 
 from ludus.games import load_game
 from ludus.games.arena.spec import SMALL
+from ludus.play.evaluate import better_than, measure
 from ludus.sim import Batch, Goal
-from ludus.training.evaluate import better_than, measure
 
 
 def test_better_counts_in_the_direction_of_the_goal_and_ties_do_not_count():

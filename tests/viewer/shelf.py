@@ -11,11 +11,11 @@ import uvicorn
 
 import ludus
 from ludus.config import PolicyConfig
-from ludus.envs.foreign import ForeignBatch
-from ludus.envs.recorder import ForeignRecorder
+from ludus.external.foreign import ForeignBatch
+from ludus.external.recorder import ForeignRecorder
 from ludus.games import load_game
+from ludus.play.replay import Recorder
 from ludus.sim import Batch
-from ludus.training.replay import Recorder
 from ludus.viewer.app import MOST_MESSAGE, Viewer, listen
 from tests.training.test_runs import TINY, config
 

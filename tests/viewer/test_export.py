@@ -7,7 +7,7 @@ from PIL import Image
 from ludus import LudusError
 from ludus.commands.export import main
 from ludus.export import film, pictures
-from ludus.training.run import Run
+from ludus.runs.run import Run
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from ludus import LudusError
+from ludus.films.instrumented import Minds
+from ludus.films.pack import pack, unpack
+from ludus.films.resimulate import Script
+from ludus.films.shows import Show, Shows
+from ludus.play.replay import Replay
 from ludus.sim import Batch
-from ludus.training.replay import Replay
 from ludus.viewer.library import Library
-from ludus.viewer.minds import Minds
-from ludus.viewer.pack import pack, unpack
-from ludus.viewer.rehearse import Script
 from ludus.viewer.session import Fault, Session, seat_bots, take_over
-from ludus.viewer.shows import Show, Shows
 from ludus.viewer.theatre import Theatre
 from tests.viewer.shelf import SMALL
 

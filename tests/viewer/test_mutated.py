@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ludus import LudusError
+from ludus.films import resimulate as rehearse
+from ludus.films.resimulate import Script
+from ludus.films.shows import Shows
+from ludus.play.replay import Replay
 from ludus.sim import Batch
-from ludus.training.replay import Replay
-from ludus.viewer import rehearse
-from ludus.viewer.rehearse import Script
-from ludus.viewer.shows import Shows
 from tests.viewer.shelf import SMALL, record
 
 COUNT = 10_000

@@ -10,11 +10,11 @@ from ludus import LudusError
 from ludus.commands.export import main as export
 from ludus.commands.play import main as play
 from ludus.commands.view import main as view
-from ludus.envs.recording import KEY, Recording
+from ludus.external.recording import KEY, Recording
+from ludus.films.pack import unpack
+from ludus.films.recorded import RecordedFilm
+from ludus.play.replay import Replay
 from ludus.recipes.gym import gym
-from ludus.training.replay import Replay
-from ludus.viewer.pack import unpack
-from ludus.viewer.recorded import RecordedFilm
 from tests.viewer.shelf import serving
 from tests.viewer.test_mutated import cut, flip_body, flip_bytes, join, split
 from tests.viewer.test_server import get

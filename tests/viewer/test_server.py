@@ -17,8 +17,8 @@ from websockets.sync.client import connect
 
 from ludus import LudusError
 from ludus.commands.view import View, sort_out
+from ludus.films.pack import unpack
 from ludus.viewer.app import MOST_MESSAGE, listen
-from ludus.viewer.pack import unpack
 from tests.viewer.shelf import EVIL, serving
 
 

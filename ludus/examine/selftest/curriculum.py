@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 
 from ludus.config import Stage, TasksConfig
+from ludus.curriculum.buckets import Bucket
+from ludus.curriculum.learning_progress import TaskPool
+from ludus.curriculum.stages import Stages
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import Session
 from ludus.examine.selftest.using import train_for
+from ludus.league.tally import RECENT, Tally
+from ludus.runs.measured import as_good, lower_is_better
 
 DRAWS = 4000
 
@@ -23,8 +28,6 @@ DRAWS = 4000
 def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
     """It takes enough episodes and a lower bound of the win rate; then the next stage has its own
     opponents and parameters, and counts anew."""
-    from ludus.curriculum.stages import Stages
-    from ludus.league.tally import Tally
 
     stages = (
         Stage(mix="bot:a 1", opponent="bot:a", win_rate=0.6, least_episodes=20),
@@ -45,7 +48,7 @@ def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
         league: Any = SimpleNamespace(tally=tally, set_mix=entered.append)
         settings = SimpleNamespace(sizes={}, params={"speed": 1.0}, weights={})
         game = SimpleNamespace(sizes={}, goal_metrics={})
-        batch = SimpleNamespace(
+        batch: Any = SimpleNamespace(
             set_params=entered.append, set_stage=entered.append, settings=settings, game=game
         )
         course = Stages(stages, league, batch)
@@ -70,7 +73,6 @@ def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
 def old_results_fade(s: Session) -> None:
     """Who won all of many episodes and then lost as many has a win rate of a half of what is
     remembered, not of all there was."""
-    from ludus.league.tally import RECENT, Tally
 
     tally = Tally()
     for won in (4 * RECENT, 0):
@@ -85,8 +87,6 @@ def tasks_are_drawn_by_their_progress(s: Session) -> None:
     """Progress is how far a fast and a slow average of a task's scores are apart, and a tenth of
     what it is above random play. A task is drawn by the sigmoid of its progress in deviations from
     the mean."""
-    from ludus.curriculum.buckets import Bucket
-    from ludus.curriculum.learning_progress import TaskPool
 
     config = TasksConfig(pool=10, fast_rate=0.5, slow_rate=0.1)
     pool = TaskPool(config, [Bucket("speed", (1.0, 2.0, 3.0))], 0.2, random.Random(0))
@@ -113,11 +113,10 @@ def tasks_are_drawn_by_their_progress(s: Session) -> None:
     )
 
 
-@part("best checkpoint", "ludus/training/measured.py")
+@part("best checkpoint", "ludus/runs/measured.py")
 def an_evaluation_is_scored_by_what_should_rise_or_fall(s: Session) -> None:
     """A goal that is better low is best where it is lowest; an evaluation as good as the best so
     far takes its place."""
-    from ludus.training.measured import as_good, lower_is_better
 
     layout = {
         "goal_metrics": {"caught": {"higher_is_better": True}, "time": {"higher_is_better": False}}

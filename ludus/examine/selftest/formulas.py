@@ -8,18 +8,31 @@ from typing import Any
 
 import torch
 
+from ludus.algorithms.advantage import (
+    explained_variance,
+    generalised_advantages,
+    masked_mean,
+    standardise,
+)
+from ludus.config import PolicyConfig
+from ludus.config.schedules import parse
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import Session
+from ludus.networks.encoders import TokenTable
+from ludus.networks.heads import Actions, ActionSpace, Distribution
+from ludus.networks.memory import LSTM
+from ludus.networks.normalise import RunningNorm
+from ludus.networks.policy import Policy
+from ludus.sim.game import Tokens
 
 STEPS, ROWS = 14, 24
 
 
-@part("advantages", "ludus/learn/advantage.py")
+@part("advantages", "ludus/algorithms/advantage.py")
 def advantages_of_random_episodes(s: Session) -> None:
     """Generalised advantages equal the sum they are defined by, over random rewards, values, ends
     and idle rows."""
-    from ludus.learn.advantage import generalised_advantages
 
     reward, value = torch.randn(STEPS, ROWS), torch.randn(STEPS + 1, ROWS) * 3
     terminated, truncated = torch.rand(STEPS, ROWS) < 0.15, torch.rand(STEPS, ROWS) < 0.15
@@ -40,11 +53,10 @@ def advantages_of_random_episodes(s: Session) -> None:
         close(f"returns with gamma {gamma} and lambda {lam}", targets, returns)
 
 
-@part("advantages", "ludus/learn/advantage.py")
+@part("advantages", "ludus/algorithms/advantage.py")
 def a_constant_reward_has_no_advantage(s: Session) -> None:
     """A value of 1 / (1 − gamma) is exactly right for a reward of 1 for ever, across episodes that
     are cut off too."""
-    from ludus.learn.advantage import generalised_advantages
 
     flags = torch.zeros(9, 1, dtype=torch.bool, device=s.device)
     cut = flags.clone()
@@ -57,11 +69,10 @@ def a_constant_reward_has_no_advantage(s: Session) -> None:
     close("advantages", got, torch.zeros(9, 1), 1e-3)
 
 
-@part("masked statistics", "ludus/learn/advantage.py")
+@part("masked statistics", "ludus/algorithms/advantage.py")
 def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
     """Means, deviations and explained variance are over the rows that count, as if the others were
     not there."""
-    from ludus.learn.advantage import explained_variance, masked_mean, standardise
 
     x, y, mask = torch.randn(60), torch.randn(60), torch.rand(60) < 0.6
     x[~mask], y[~mask] = 1e6, -1e6
@@ -79,11 +90,10 @@ def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
     close("explained variance", explained_variance(x, y, mask), explained, 1e-3)
 
 
-@part("log-probabilities", "ludus/policies/heads.py")
+@part("log-probabilities", "ludus/networks/heads.py")
 def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
     """Log-probability and entropy of continuous (squashed), binary and chosen actions together,
     with and without masks."""
-    from ludus.policies.heads import Actions, ActionSpace, Distribution
 
     for own_std in (False, True):
         space = ActionSpace(2, 2, (3, 2), (0, 1), (2, 5), state_dependent_std=own_std)
@@ -109,11 +119,10 @@ def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
             close("entropy", d.entropy(), expected.entropy, 5e-3)
 
 
-@part("log-probabilities", "ludus/policies/heads.py")
+@part("log-probabilities", "ludus/networks/heads.py")
 def squashed_density_is_a_density(s: Session) -> None:
     """The density of a squashed action, summed over the whole range of the action, is 1; far out it
     stays exact."""
-    from ludus.policies.heads import Actions, ActionSpace, Distribution
 
     raw = torch.linspace(-9, 9, 8001)
     nothing = torch.zeros(len(raw), 0)
@@ -133,11 +142,10 @@ def squashed_density_is_a_density(s: Session) -> None:
     )
 
 
-@part("sampling", "ludus/policies/heads.py")
+@part("sampling", "ludus/networks/heads.py")
 def samples_come_as_often_as_their_probability(s: Session) -> None:
     """Sampled keys and choices come up as often as their probability says, forbidden ones never;
     greedy takes the likeliest."""
-    from ludus.policies.heads import ActionSpace, Distribution
 
     count, space = 40_000, ActionSpace(1, 1, (3,), (-1,), (0,))
     head = torch.tensor([0.4, 1.0, 0.0, 1.0, 2.0], device=s.device).expand(count, 5)
@@ -156,11 +164,10 @@ def samples_come_as_often_as_their_probability(s: Session) -> None:
         close("the greedy continuous action", best.continuous[0, 0], math.tanh(0.4))
 
 
-@part("memory", "ludus/policies/memory.py")
+@part("memory", "ludus/networks/memory.py")
 def lstm_and_its_gradients_are_torchs(s: Session) -> None:
     """The LSTM's outputs, last state and all gradients equal those of torch's own, whose gates
     stand in another order."""
-    from ludus.policies.memory import LSTM
 
     mine, theirs = LSTM(5, 7).double(), torch.nn.LSTM(5, 7).double()
     other: Any = theirs
@@ -197,11 +204,10 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
         close(f"the gradient of {name}", ours.grad[order], its.grad, 1e-9)
 
 
-@part("memory", "ludus/policies/memory.py")
+@part("memory", "ludus/networks/memory.py")
 def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
     """Where an episode starts, the memory begins at zero, in the middle of a sequence too, and no
     gradient passes."""
-    from ludus.policies.memory import LSTM
 
     memory = LSTM(4, 6)
     x, state = torch.randn(8, 2, 4, requires_grad=True), torch.randn(2, 12)
@@ -217,11 +223,10 @@ def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
     holds("no gradient passes within an episode", bool(gradient[3:, 1].any()))
 
 
-@part("normaliser", "ludus/policies/normalise.py")
+@part("normaliser", "ludus/networks/normalise.py")
 def running_statistics_are_those_of_all_rows(s: Session) -> None:
     """Running mean and variance over several batches are those of all their valid rows together,
     and are applied so."""
-    from ludus.policies.normalise import RunningNorm
 
     norm = RunningNorm(3)
     parts = [torch.randn(n, 3) * 4 + 20 for n in (5, 1, 200)]
@@ -240,13 +245,10 @@ def running_statistics_are_those_of_all_rows(s: Session) -> None:
         close("a normalised row", mode(x), applied, 1e-3)
 
 
-@part("value normaliser", "ludus/policies/policy.py")
+@part("value normaliser", "ludus/networks/policy.py")
 def value_units_go_there_and_back(s: Session) -> None:
     """Values in units of reward stay what they were when the statistics of their targets move, and
     convert there and back."""
-    from ludus.config import PolicyConfig
-    from ludus.policies.heads import ActionSpace
-    from ludus.policies.policy import Policy
 
     policy = Policy(["a", "b", "c", "d"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,)))
     seen, starts = torch.randn(1, 6, 4), torch.zeros(1, 6, dtype=torch.bool)
@@ -268,14 +270,10 @@ def value_units_go_there_and_back(s: Session) -> None:
     )
 
 
-@part("initial policy", "ludus/policies/policy.py")
+@part("initial policy", "ludus/networks/policy.py")
 def a_policy_starts_as_configured(s: Session) -> None:
     """A new policy acts nearly at random around the configured means, spreads (within limits) and
     keys, does not hear quiet inputs, and keeps what its memory holds."""
-    from ludus.config import PolicyConfig
-    from ludus.policies.heads import ActionSpace, Distribution
-    from ludus.policies.memory import LSTM
-    from ludus.policies.policy import Policy
 
     space = ActionSpace(2, 1, (3,), continuous_names=("go", "turn"))
     config = PolicyConfig(
@@ -312,10 +310,9 @@ def a_policy_starts_as_configured(s: Session) -> None:
     )
 
 
-@part("schedules", "ludus/curriculum/schedules.py")
+@part("schedules", "ludus/config/schedules.py")
 def schedules_are_read_as_written(s: Session) -> None:
     """Constants, straight lines, cosines and points, at their ends and in between."""
-    from ludus.curriculum.schedules import parse
 
     half = 0.5 - 0.5 * math.cos(math.pi / 4)
     for text, share, value in (
@@ -331,12 +328,10 @@ def schedules_are_read_as_written(s: Session) -> None:
         close(f"'{text}' at {share}", parse(text)(share), value, 1e-9)
 
 
-@part("tokens", "ludus/policies/encoders.py")
+@part("tokens", "ludus/networks/encoders.py")
 def tokens_add_up(s: Session) -> None:
     """What is seen as tokens is the sum of the table's rows of their cells and features, each as
     often as log2(1 + amount) says."""
-    from ludus.policies.encoders import TokenTable
-    from ludus.sim.game import Tokens
 
     kind, count = Tokens(cells=5, features=3), 4
     table = TokenTable(kind, 6).to(s.device)

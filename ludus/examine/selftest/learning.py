@@ -8,16 +8,18 @@ from typing import Any
 
 import torch
 
+from ludus.algorithms.algorithm import Learner
+from ludus.algorithms.ppo import PPO as Algorithm
+from ludus.algorithms.rainbow import Rainbow
+from ludus.batches import make_batch
 from ludus.config import Config, PolicyConfig, PPOConfig, RainbowConfig, TrainConfig, resolve
 from ludus.examine.selftest.core import holds, part
 from ludus.examine.selftest.scene import Session, nothing
 
-PPO, RAINBOW = "ludus/learn/ppo.py", "ludus/learn/rainbow.py"
+PPO, RAINBOW = "ludus/algorithms/ppo.py", "ludus/algorithms/rainbow.py"
 
 
 def ppo(env: str, iterations: int, memory: str = "none", **settings: Any) -> Any:
-    from ludus.learn.ppo import PPO as Algorithm
-    from ludus.training.sources import make_batch
 
     learn = {
         "gamma": 0.9,
@@ -45,7 +47,7 @@ def ppo(env: str, iterations: int, memory: str = "none", **settings: Any) -> Any
     return algorithm
 
 
-def says(algorithm: Any, observation: float) -> tuple[float, list[float]]:
+def says(algorithm: Learner, observation: float) -> tuple[float, list[float]]:
     """Value and probabilities of the two actions at the start of an episode."""
     policy = algorithm.roles["agent"].policy
     output = policy(
@@ -89,7 +91,7 @@ def ppo_matches_actions_to_observations(s: Session) -> None:
     near("the probability of the right action for -1", says(algorithm, -1.0)[1][0], 1.0, 0.07)
 
 
-@part("continuous actions (PPO)", "ludus/policies/heads.py")
+@part("continuous actions (PPO)", "ludus/networks/heads.py")
 def ppo_finds_a_continuous_action(s: Session) -> None:
     """The best of a continuous action between −1 and 1 is 0.5: the mean of the policy, squashed,
     comes close."""
@@ -101,7 +103,7 @@ def ppo_finds_a_continuous_action(s: Session) -> None:
     near("the action", output.distribution.greedy().continuous.item(), 0.5, 0.15)
 
 
-@part("memory (PPO)", "ludus/policies/memory.py")
+@part("memory (PPO)", "ludus/networks/memory.py")
 def ppo_remembers(s: Session) -> None:
     """An LSTM recalls what was shown five steps before; returns close to 1."""
     algorithm = ppo("ProbeMemory", 60, memory="lstm", bptt=12, rollout=36, gamma=0.99)
@@ -112,8 +114,6 @@ def ppo_remembers(s: Session) -> None:
 
 
 def rainbow(env: str, iterations: int, **settings: Any) -> Any:
-    from ludus.learn.rainbow import Rainbow
-    from ludus.training.sources import make_batch
 
     values = dict(
         gamma=0.9,

@@ -13,12 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.algorithms.ppo import PPO as Learner
 from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, resolve
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DUEL
 from ludus.examine.selftest.scene import ENVS, ROLLOUT, SHARE, Session, disturb, nothing
+from ludus.sim import Batch
 
-PPO = "ludus/learn/ppo.py"
+PPO = "ludus/algorithms/ppo.py"
 TOKENS, WEIGHT = 3, 0.5
 ENCODER = "actor.seen.history."
 KEYS = [0, 1]  # where the observation shows what the other side pressed
@@ -48,8 +50,6 @@ def lesson(s: Session, weight: float = WEIGHT) -> KeyLesson:
 
 
 def _teach(s: Session, weight: float) -> KeyLesson:
-    from ludus.learn.ppo import PPO as Learner
-    from ludus.sim import Batch
 
     config = Config(
         game="ludus.examine.selftest.games:DUEL",

@@ -16,6 +16,12 @@ from ludus.examine.selftest.games import DIARY, DUEL, WEIGHT
 from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import length
 from ludus.examine.selftest.using import EVALUATE, MEMORY, PLAYER, diary_policy, fresh_batch, greedy
+from ludus.league.league import League
+from ludus.league.matchmaking import draw
+from ludus.play.evaluate import measure
+from ludus.play.player import Player
+from ludus.sim.episode import FROZEN
+from ludus.training.loop import Trainer
 
 LEAGUE, MATCHMAKING = "ludus/league/league.py", "ludus/league/matchmaking.py"
 SLOTS, LATER = 2, 100
@@ -24,7 +30,6 @@ DRAWS = 500
 
 def league_of(s: Session, mix: str = "self 10, pool 90") -> Any:
     """A league of two slots: the policies as they start, and as they were at step 100."""
-    from ludus.league.league import League
 
     config = s.ppo_config(dict(MEMORY), dict(bptt=4))
     config.league = LeagueConfig(mix=mix, slots=SLOTS, snapshot_every=LATER, sampler="hard")
@@ -103,7 +108,6 @@ def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
 def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None:
     """A snapshot is taken when it is due. A slot whose turn it is closes, stays as it is while an
     env still plays against it, and is filled and opened anew afterwards."""
-    from ludus.sim.episode import FROZEN
 
     league, random = league_of(s), np.random.default_rng(0)
     league.config.league.renew_every = 2
@@ -136,7 +140,6 @@ def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None
 def opponents_are_drawn_as_asked(s: Session) -> None:
     """`hard` draws those that win, `even` those of equal strength, `latest` the last, `uniform` all
     alike."""
-    from ludus.league.matchmaking import draw
 
     rates = {10: 1.0, 20: 0.5, 30: 0.0}  # the learner's: it always beats 10 and never 30
     wanted = {
@@ -170,8 +173,6 @@ def opponents_are_drawn_as_asked(s: Session) -> None:
 def opponents_remember_their_own_episode(s: Session) -> None:
     """An opponent that plays in some envs only carries its memory through an episode there, and
     starts the next one afresh."""
-    from ludus.policies.player import Player
-    from ludus.sim.episode import FROZEN
 
     batch = fresh_batch(s, DIARY)
     policy = diary_policy(s, batch.layout, **MEMORY).eval()
@@ -205,7 +206,7 @@ def opponents_remember_their_own_episode(s: Session) -> None:
     holds("the opponent never played", compared > 20)
 
 
-@part("valid rows", "ludus/learn/rainbow.py")
+@part("valid rows", "ludus/algorithms/rainbow.py")
 def what_bots_do_is_not_replayed(s: Session) -> None:
     """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy
     did."""
@@ -226,7 +227,6 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
     """Evaluated against others, a policy meets them and not itself, only its own agents count, and
     nothing is left in training mode. Here it answers a key that only the rival presses: once in
     every step but the first."""
-    from ludus.training.evaluate import measure
 
     layout = fresh_batch(s, DUEL, 1).layout
     answers, rival = (
@@ -258,7 +258,6 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
 @part("evaluation", "ludus/training/loop.py")
 def evaluation_plays_what_is_held_out(s: Session) -> None:
     """A trainer evaluates in the worlds that the game holds out, with the evaluation's own seed."""
-    from ludus.training.loop import Trainer
 
     config = s.ppo_config(dict(hidden=(8,)), {})
     config.game = "ludus.examine.selftest.games:DUEL"

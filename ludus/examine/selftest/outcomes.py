@@ -11,6 +11,11 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DUEL
 from ludus.examine.selftest.scene import Session
 from ludus.examine.selftest.using import EVALUATE, diary_policy, fresh_batch
+from ludus.league.payoff import cell
+from ludus.league.ratings import rate, win_rates
+from ludus.league.tally import Matches, Tally
+from ludus.play.evaluate import measure
+from ludus.sim.episode import STILL
 
 EPISODE, TALLY, RATINGS, PAYOFF = (
     f"ludus/{name}.py"
@@ -25,24 +30,26 @@ is cut off."""
 def a_draw_is_neither_won_nor_lost(s: Session) -> None:
     """Evaluation tells of every episode whether it was won, drawn or lost, by the side that is
     measured; the first half of the envs measures the first side, the other half the second."""
-    from ludus.training.evaluate import measure
 
     layout = fresh_batch(s, DUEL, 1).layout
     mine, rival = ({"player": diary_policy(s, layout, hidden=(8,))} for _ in range(2))
     found = measure(lambda _: fresh_batch(s, DUEL, DUELS), mine, "pool", DUELS, 5, rivals=rival)
-    for rate, expected in (
+    for outcome_rate, expected in (
         ("win", [0, 0, 1, 0, 0, 1]),
         ("draw", [1, 1, 0, 0, 0, 0]),
         ("loss", [0, 0, 0, 1, 1, 0]),
     ):
-        same(f"{rate}_rate of the duels in envs 0, 3, 1, 4, 2, 5", found[f"{rate}_rate"], expected)
+        same(
+            f"{outcome_rate}_rate of the duels in envs 0, 3, 1, 4, 2, 5",
+            found[f"{outcome_rate}_rate"],
+            expected,
+        )
 
 
 @part("episode statistics", EPISODE)
 def training_counts_draws_apart(s: Session) -> None:
     """An episode counts as won, lost or drawn by the outcome of the learning agent, as truncated
     where it was cut off undecided."""
-    from ludus.sim.episode import STILL
 
     batch = fresh_batch(s, DUEL, DUELS)
     batch.set_lineups(np.array([[0, STILL]]), np.array([1.0]))
@@ -68,8 +75,6 @@ def training_counts_draws_apart(s: Session) -> None:
 def the_league_counts_draws_apart(s: Session) -> None:
     """Of ten episodes four are won, three drawn and three lost: a win rate of 0.4, in the tally and
     over a whole log."""
-    from ludus.league.ratings import win_rates
-    from ludus.league.tally import Matches, Tally
 
     result, tally, matches = np.array([10.0, 4.0, 3.0, 3.0]), Tally(), Matches()
     tally.add("them", result)
@@ -93,7 +98,6 @@ def the_league_counts_draws_apart(s: Session) -> None:
 @part("ratings", RATINGS)
 def a_draw_between_equals_changes_no_rating(s: Session) -> None:
     """Equals that only draw are rated alike, who wins is rated higher than who draws or loses."""
-    from ludus.league.ratings import rate
 
     def gap(won: int, drawn: int, lost: int) -> float:
         line: dict[str, Any] = {"learner": "snapshot:0", "side": "team 0", "opponent": "bot:them"}
@@ -108,7 +112,6 @@ def a_draw_between_equals_changes_no_rating(s: Session) -> None:
 @part("payoffs", PAYOFF)
 def a_payoff_tells_draws_apart(s: Session) -> None:
     """Of four episodes one was won, two were drawn and one was lost."""
-    from ludus.league.payoff import cell
 
     told = cell(np.array([1.0, 0, 0, 0]), np.array([0.0, 1, 1, 0]), np.array([0.0, 0, 0, 1]))
     close(

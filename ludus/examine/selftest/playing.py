@@ -14,7 +14,7 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import ENVS, LESSONS, ROLLOUT, RoleLesson, Session
 from ludus.examine.selftest.truth import Truth, happened
 
-PPO, ROLE = "ludus/learn/ppo.py", "ludus/learn/role.py"
+PPO, ROLE = "ludus/algorithms/ppo.py", "ludus/algorithms/role.py"
 OTHERS = {"left": (0, 1), "right": (1, 3)}
 
 
@@ -185,7 +185,7 @@ def said(s: Session, name: str, role: str) -> Said:
     return s.once(("said", name, role), make)
 
 
-@part("memory", "ludus/policies/memory.py")
+@part("memory", "ludus/networks/memory.py")
 def memory_is_carried_and_reset(s: Session) -> None:
     """While acting, the memory is carried from row to row and from rollout to rollout, and is zero
     at every episode's start."""
@@ -208,7 +208,7 @@ def memory_is_carried_and_reset(s: Session) -> None:
                 )
 
 
-@part("values", "ludus/policies/policy.py")
+@part("values", "ludus/networks/policy.py")
 def stores_the_values_of_the_network(s: Session) -> None:
     """Values are those of the normalised observation, in units of reward, the bootstrap of the last
     row included."""
@@ -216,7 +216,7 @@ def stores_the_values_of_the_network(s: Session) -> None:
         close(f"values of {role} ({name})", joined(mine, "value"), said(s, name, role).value, 1e-3)
 
 
-@part("log-probabilities", "ludus/policies/heads.py")
+@part("log-probabilities", "ludus/networks/heads.py")
 def stores_the_log_probability_of_each_action(s: Session) -> None:
     """The stored log-probability is that of the whole action: the squashed continuous part with the
     slope of tanh, keys, choices, with what masks forbid left out."""

@@ -10,11 +10,11 @@ from ludus.examine.selftest.core import Wrong, close, holds, part, same
 from ludus.examine.selftest.plain_ppo import BUFFERS, at_share, every
 from ludus.examine.selftest.scene import ROLLOUT, SHARE, Session, nothing
 
-PPO = "ludus/learn/ppo.py"
+PPO = "ludus/algorithms/ppo.py"
 AUXILIARY = "auxiliary_loss"
 
 
-@part("advantages", "ludus/learn/advantage.py")
+@part("advantages", "ludus/algorithms/advantage.py")
 def advantages_are_discounted_and_cut_at_ends(s: Session) -> None:
     """Advantages are sums of one-step errors, discounted by gamma and lambda, cut where an episode
     ends; after a truncated row the future is the value of the final observation, after a terminal
@@ -42,7 +42,7 @@ def targets_are_advantage_plus_value(s: Session) -> None:
             )
 
 
-@part("advantage standardisation", "ludus/learn/advantage.py")
+@part("advantage standardisation", "ludus/algorithms/advantage.py")
 def advantages_are_standardised_over_valid_rows(s: Session) -> None:
     """The advantages that weigh the policy's loss have mean 0 and deviation 1 over valid rows, and
     are 0 elsewhere."""
@@ -70,7 +70,7 @@ def advantages_are_recomputed(s: Session) -> None:
             )
 
 
-@part("value normaliser", "ludus/policies/normalise.py")
+@part("value normaliser", "ludus/networks/normalise.py")
 def value_statistics_are_those_of_the_targets(s: Session) -> None:
     """The value normaliser holds mean and variance of all targets so far, of valid rows and idle
     ones, and is left alone where it is not used."""
@@ -152,7 +152,7 @@ def every_parameter_is_moved_by_adam(s: Session) -> None:
             )
 
 
-@part("schedules", "ludus/learn/role.py")
+@part("schedules", "ludus/algorithms/role.py")
 def schedules_are_followed(s: Session) -> None:
     """Learning rates of actor and critic, discount, clip and the entropy's weight are what their
     schedules say at this share of the budget."""
@@ -168,7 +168,7 @@ def schedules_are_followed(s: Session) -> None:
                 close(f"{what} ({name})", getattr(mine.role, what), at_share(getattr(c, what)))
 
 
-@part("observation normaliser", "ludus/policies/normalise.py")
+@part("observation normaliser", "ludus/networks/normalise.py")
 def observation_statistics_are_those_of_valid_rows(s: Session) -> None:
     """After an update, mean and variance of all observations of learning agents so far; bots,
     resets and the dead stay out."""

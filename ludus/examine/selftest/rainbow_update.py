@@ -9,11 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.algorithms import rainbow
+from ludus.algorithms.rainbow import epsilon_at, huber, quantile_huber, random_shares
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import Wrong, close, holds, part, same
 from ludus.examine.selftest.scene import Session, nothing
+from ludus.networks.q_policy import NoisyLinear
 
-RAINBOW, NETWORK = "ludus/learn/rainbow.py", "ludus/policies/q_policy.py"
+RAINBOW, NETWORK = "ludus/algorithms/rainbow.py", "ludus/networks/q_policy.py"
 ALPHA = 0.6
 
 LESSONS: dict[str, dict[str, Any]] = {
@@ -77,7 +80,6 @@ def lesson(s: Session, name: str) -> Made:
 
 
 def _teach(s: Session, settings: dict[str, Any]) -> Made:
-    from ludus.learn import rainbow
 
     module: Any = rainbow
     made = Made(s.make_rainbow(**settings))
@@ -226,7 +228,6 @@ def every(s: Session) -> list[tuple[str, Made]]:
 def losses_by_hand(s: Session) -> None:
     """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: the quantile Huber loss
     is 0.90625."""
-    from ludus.learn.rainbow import huber, quantile_huber, random_shares
 
     close("Huber losses", huber(torch.tensor([0.5, -1.0, 3.0, -3.0]), 1.0), [0.125, 0.5, 2.5, 2.5])
     error = torch.tensor([[0.5, 3.0]]).unsqueeze(1) - torch.tensor([[0.0, 1.0]]).unsqueeze(2)
@@ -477,8 +478,6 @@ def epsilon_falls_as_scheduled(s: Session) -> None:
     that many actions are random."""
     from dataclasses import replace
 
-    from ludus.learn.rainbow import epsilon_at
-
     algorithm = s.make_rainbow(warm_up=400)
     c = replace(algorithm.config.rainbow, epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
     close(
@@ -533,7 +532,6 @@ def batch_statistics_are_learned_and_used(s: Session) -> None:
 def noise_explores_and_is_silent_in_play(s: Session) -> None:
     """Noise is an outer product scaled by learned sizes, new with every draw, drawn for the target
     network too, and none outside training."""
-    from ludus.policies.q_policy import NoisyLinear
 
     layer = NoisyLinear(2, 1, 0.5)
     with torch.no_grad():

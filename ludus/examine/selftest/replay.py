@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ludus.algorithms.replay_buffer import SumTree
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import ENVS, Session, nothing
 from ludus.examine.selftest.truth import Truth, happened, length
 
-REPLAY, RAINBOW = "ludus/learn/replay.py", "ludus/learn/rainbow.py"
+REPLAY, RAINBOW = "ludus/algorithms/replay_buffer.py", "ludus/algorithms/rainbow.py"
 ROLLOUTS = 11  # the ring holds 60 times: it has gone round after 88, when somebody is idle
 N_STEP, GAMMA, ALPHA = 3, 0.9, 0.6
 
@@ -272,7 +273,6 @@ def transitions_come_up_by_their_priority(s: Session) -> None:
 def the_sum_tree_draws_in_proportion(s: Session) -> None:
     """Leaves of many levels come up in proportion to their priority, those without any never; sums
     are exact."""
-    from ludus.learn.replay import SumTree
 
     for leaves in (5, 65, 5000):
         priority = torch.rand(leaves) * (torch.rand(leaves) < 0.7)

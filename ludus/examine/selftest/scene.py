@@ -14,10 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.algorithms.ppo import PPO
+from ludus.algorithms.rainbow import Rainbow
 from ludus.config import Config, PolicyConfig, PPOConfig, RainbowConfig, resolve
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.games import DIARY, RECORD
-from ludus.policies.normalise import RunningNorm
+from ludus.networks.normalise import RunningNorm
+from ludus.sim import Batch
 
 ENVS = 4
 ROLLOUT = 12
@@ -180,8 +183,6 @@ class Session:
         return resolve(config)
 
     def make_ppo(self, config: Config) -> Any:
-        from ludus.learn.ppo import PPO
-        from ludus.sim import Batch
 
         batch = Batch(DIARY, config.envs, seed=3, device=self.device)
         batch.set_controller(
@@ -264,8 +265,6 @@ class Session:
 
     def make_rainbow(self, **settings: Any) -> Any:
         """Without graphs, so that what happens inside an update can be watched."""
-        from ludus.learn.rainbow import Rainbow
-        from ludus.sim import Batch
 
         config = self.rainbow_config(**settings)
         torch.manual_seed(1)

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ludus import api
+from ludus.algorithms.ppo import PPO
+from ludus.api import load, train
 from ludus.config import (
     CheckpointConfig,
     Config,
@@ -25,21 +28,27 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DIARY, RECORD
 from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import happened, length
+from ludus.networks.heads import action_space
+from ludus.networks.policy import Policy
+from ludus.play.evaluate import measure
+from ludus.play.player import Player
+from ludus.runs import checkpoint
+from ludus.sim import Batch
+from ludus.sim.episode import FROZEN
+from ludus.sim.game import Game
+from ludus.sim.layout import Layout
 
-PLAYER, EVALUATE = "ludus/policies/player.py", "ludus/training/evaluate.py"
+PLAYER, EVALUATE = "ludus/play/player.py", "ludus/play/evaluate.py"
 ROUNDS = 5  # episodes in every env: by then short ones have gone round once more than long ones
 MEMORY: dict[str, Any] = dict(hidden=(8,), memory="lstm", memory_size=4)
 
 
-def fresh_batch(s: Session, game: Any, envs: int = ENVS) -> Any:
-    from ludus.sim import Batch
+def fresh_batch(s: Session, game: Game, envs: int = ENVS) -> Batch:
 
     return Batch(game, envs, seed=3, device=s.device)
 
 
-def diary_policy(s: Session, layout: Any, **settings: Any) -> Any:
-    from ludus.policies.heads import action_space
-    from ludus.policies.policy import Policy
+def diary_policy(s: Session, layout: Layout, **settings: Any) -> Any:
 
     policy = Policy(
         layout.observation, action_space(layout, False), PolicyConfig(**settings), layout.seen
@@ -60,11 +69,10 @@ def greedy(
     )
 
 
-@part("pictures", "ludus/learn/rollout.py")
+@part("pictures", "ludus/algorithms/rollout.py")
 def pictures_are_stacked_within_episodes(s: Session) -> None:
     """PPO acts on, and learns from, the last frames of the same episode, black before its start,
     also across rollouts; and the log-probability is that of a policy that sees them."""
-    from ludus.learn.ppo import PPO
 
     config = Config(
         game="record",
@@ -116,11 +124,10 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
     holds("what is seen gets no gradient", gradient is not None and bool(gradient.any()))
 
 
-@part("pictures", "ludus/policies/encoders.py")
+@part("pictures", "ludus/networks/encoders.py")
 def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
     """Outside training too, a policy sees the last frames of its own episode, and black before its
     start."""
-    from ludus.policies.player import Player
 
     batch = fresh_batch(s, RECORD)
     player: Any = Player(diary_policy(s, batch.layout, hidden=(8,)), batch, slice(0, 2))
@@ -144,7 +151,7 @@ def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
         batch.step()
 
 
-@part("history", "ludus/policies/strategy.py")
+@part("history", "ludus/networks/strategy.py")
 def histories_hold_the_same_episode_only(s: Session) -> None:
     """The strategy encoder sees the last steps of the same episode, normalised as observations are,
     the same while acting and while learning, and all of it learns."""
@@ -202,7 +209,6 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
 def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
     """In evaluation the observation is normalised, the memory carried and reset, masks kept: the
     likeliest action is the reference's."""
-    from ludus.policies.player import Player
 
     for settings in (MEMORY, dict(hidden=(8, 8))):
         batch = fresh_batch(s, DIARY)
@@ -233,7 +239,6 @@ def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
 def evaluation_counts_whole_episodes(s: Session) -> None:
     """Evaluation plays whole episodes, the same number in every env, and tells their returns,
     lengths and goals as they were."""
-    from ludus.training.evaluate import measure
 
     settings = MEMORY
     layout = fresh_batch(s, DIARY, 1).layout
@@ -249,7 +254,7 @@ def evaluation_counts_whole_episodes(s: Session) -> None:
         close(f"returns of {name}", found[f"{name}/return"], expected, 1e-3)
 
 
-def _plain_returns(s: Session, policy: Any, config: PolicyConfig, role: str) -> np.ndarray:
+def _plain_returns(s: Session, policy: Policy, config: PolicyConfig, role: str) -> np.ndarray:
     """The mean return over a role's agents of every episode, played by the reference."""
     agents = [0] if role == "left" else [1, 2]
     p, totals = reference.doubles(policy), np.zeros((ROUNDS, ENVS, len(agents)))
@@ -298,7 +303,7 @@ def _plain_episode(
     return total
 
 
-@part("evaluation", "ludus/policies/q_policy.py")
+@part("evaluation", "ludus/networks/q_policy.py")
 def a_value_policy_plays_by_its_averaged_weights(s: Session) -> None:
     """Outside training Rainbow plays the best allowed action by the averaged weights on the
     normalised observation, but for a share play_epsilon of random ones; its value is told in units
@@ -342,8 +347,6 @@ def a_value_policy_plays_by_its_averaged_weights(s: Session) -> None:
 def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
     """A frozen policy acts where the game hands agents to it, from an episode's start on; those
     rows teach nothing."""
-    from ludus.policies.player import Player
-    from ludus.sim.episode import FROZEN
 
     ppo = s.make_ppo(s.ppo_config(dict(hidden=(8,)), {}))
     batch, role = ppo.batch, ppo.roles["right"]
@@ -427,14 +430,12 @@ def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
     holds(f"the run ended at {before} of 260 agent-steps", 260 <= before < 260 + 12 * ENVS * 3)
 
 
-@part("checkpoints", "ludus/training/checkpoint.py")
+@part("checkpoints", "ludus/runs/checkpoint.py")
 def a_resumed_run_goes_on_exactly(s: Session) -> None:
     """A run that is resumed from a checkpoint in its middle ends with the very same weights,
     statistics, memory and replay."""
     if s.device != "cpu":
         return  # bit for bit is promised on equal hardware only, and compiling twice is dear
-    from ludus import api
-    from ludus.training import checkpoint
 
     for algorithm in ("ppo", "rainbow"):
         run = s.once(("run", algorithm), partial(train_for, s, algorithm))
@@ -449,13 +450,12 @@ def a_resumed_run_goes_on_exactly(s: Session) -> None:
             same(f"{n} of {algorithm} after resuming", after[n], t)
 
 
-@part("checkpoints", "ludus/training/load.py")
+@part("checkpoints", "ludus/runs/load.py")
 def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
     """A loaded agent has the weights and the normaliser of its run, and acts by them and by the
     memory it is handed."""
     if s.device != "cpu":
         return
-    from ludus.api import load
 
     run = s.once(("run", "ppo"), partial(train_for, s, "ppo"))
     agent = load(run.path, role="right")
@@ -484,13 +484,11 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
 
 
 def train_for(s: Session, algorithm: str) -> Any:
-    from ludus.api import train
 
     return train(_run_config(s, algorithm), run=Path(s.folder()) / algorithm, quiet=True)
 
 
 def _saved(run: Any) -> dict[str, torch.Tensor]:
-    from ludus.training import checkpoint
 
     step = checkpoint.steps(run)[-1]
     manifest = checkpoint.read_manifest(run, step)

@@ -1,19 +1,22 @@
 """What the viewer shows of the arena, and how a person plays it."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.games.arena.world import ACTS, ATTACK, EAST, FACE, NORTH, NUM_ACTS, SOUTH, WEST
+from ludus.sim import Batch
 
 STEP_SECONDS = 0.15  # the rules know no seconds: a pace one can follow
 
 
-def things(batch):
+def things(batch: Batch) -> Any:
     """The map without agents: walls, blocks and converters as in world.py."""
     grid = batch["grid"][0]
     return np.where(grid < 0, 0, grid)
 
 
-def frozen(batch):
+def frozen(batch: Batch) -> Any:
     return batch["frozen_until"][0] >= batch["step"][0]
 
 
@@ -56,7 +59,7 @@ WAYS = {
 }
 
 
-def act(keys, batch, agent):
+def act(keys: set[str], batch: Batch, agent: int) -> dict[str, Any]:
     allowed = batch["mask_act"][0, agent]
     if "Space" in keys:
         targets = [act for act in range(ATTACK, NUM_ACTS) if allowed[act]]

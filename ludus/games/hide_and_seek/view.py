@@ -1,18 +1,21 @@
 """What the viewer shows of hide-and-seek, and how a person plays it."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.games.hide_and_seek import observation
 from ludus.games.hide_and_seek.physics import STEP_SECONDS as STEP_SECONDS
 from ludus.games.hide_and_seek.vision import RANGE, VIEW_ACROSS, VIEW_UP
+from ludus.sim import Batch
 
 
-def masks(batch):
+def masks(batch: Batch) -> Any:
     """[3, x, z]: blocks, those that stop sight, those an agent placed; bit y is layer y."""
     return np.stack([batch[name][0] for name in ("solid", "sight", "placed")])
 
 
-def rays(batch, agent):
+def rays(batch: Batch, agent: int) -> np.ndarray:
     """[64, 2]: how far each ray goes in metres, and what it meets (see vision.py)."""
     row = batch["observation"][0, agent]
     first, kinds = observation.RAY_DISTANCE, observation.RAY_KIND
@@ -21,7 +24,7 @@ def rays(batch, agent):
     )
 
 
-def facts(batch):
+def facts(batch: Batch) -> Any:
     return np.array([VIEW_ACROSS, VIEW_UP, RANGE, batch["hide_steps"][0]], np.float32)
 
 
@@ -54,7 +57,7 @@ CONTROLS = [
 PAD = ("Space", "KeyE", "KeyQ")
 
 
-def act(keys, batch, agent):
+def act(keys: set[str], batch: Batch, agent: int) -> dict[str, Any]:
     def axis(more, less):
         return float((more in keys) - (less in keys))
 

@@ -1,10 +1,13 @@
 """What the viewer shows of mechs, and how a person plays one."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.games.mechs.classes import HALF, HEAT_CAP, MAX_HP, SMOKE_RADIUS, STEP_SECONDS, TALL
 from ludus.games.mechs.sensing import CONTACTS
 from ludus.games.mechs.voxels import LARGEST
+from ludus.sim import Batch
 
 __all__ = ["STEP_SECONDS"]
 
@@ -13,7 +16,7 @@ def bank(name):
     return lambda batch: batch[f"bank_{name}"][batch["chart"][0]]
 
 
-def patches(batch):
+def patches(batch: Batch) -> Any:
     """[patches, (x, z, solid, opaque, debris)]: the columns that were damaged, as they are now."""
     keys = batch["patch_key"][0]
     taken = np.flatnonzero(keys)
@@ -33,7 +36,7 @@ def padded(rows, count):
     return out
 
 
-def bodies(batch):
+def bodies(batch: Batch) -> Any:
     """[agents, (class, half width, height, most hit points, heat cap)]."""
     kind = batch["kind"]
     return np.stack([kind, HALF[kind], TALL[kind], MAX_HP[kind], HEAT_CAP[kind]], 1).astype(
@@ -41,7 +44,7 @@ def bodies(batch):
     )
 
 
-def facts(batch):
+def facts(batch: Batch) -> Any:
     return np.array([SMOKE_RADIUS, batch["sight_range"][0]], np.float32)
 
 
@@ -92,7 +95,7 @@ CONTROLS = [
 PAD = ("KeyJ", "KeyK", "KeyL", "Space", "KeyI")
 
 
-def act(keys, batch, agent):
+def act(keys: set[str], batch: Batch, agent: int) -> dict[str, Any]:
     def axis(more, less):
         return float((more in keys) - (less in keys))
 

@@ -1,18 +1,21 @@
 """What the viewer shows of racing (camera or lidar), and how a person drives."""
 
+from typing import Any
+
 import numpy as np
 
 from ludus.games.racing import observation
 from ludus.games.racing.car import STEP_SECONDS as STEP_SECONDS
 from ludus.games.racing.vision import LIDAR_RANGE
+from ludus.sim import Batch
 
 
-def line(batch):
+def line(batch: Batch) -> Any:
     """[points, (x, y, tangent x, tangent y, curvature)] of the centre line."""
     return batch["bank_line"][batch["track"][0]]
 
 
-def road(batch):
+def road(batch: Batch) -> Any:
     """Half width, length, 1 with walls."""
     track = batch["track"][0]
     return np.array(
@@ -21,14 +24,14 @@ def road(batch):
     )
 
 
-def beams(batch, agent):
+def beams(batch: Batch, agent: int) -> np.ndarray:
     """Metres to the road's edge along each lidar beam, left to right; empty for a camera."""
     if "beams" not in batch.layout.sizes:
         return np.zeros(0, np.float32)
     return batch["observation"][0, agent, observation.LIDAR_0 : observation.LIDAR_1] * LIDAR_RANGE
 
 
-def camera(batch, agent):
+def camera(batch: Batch, agent: int) -> np.ndarray:
     return (
         batch["seen_camera"][0, agent]
         if "camera" in batch.layout.sizes
@@ -44,7 +47,7 @@ CONTROLS = [("W ↑", "gas"), ("S ↓ Space", "brake"), ("A ←", "steer left"),
 PAD = ("KeyW", "KeyS")
 
 
-def act(keys, batch, agent):
+def act(keys: set[str], batch: Batch, agent: int) -> dict[str, Any]:
     gas, brake = bool(keys & {"KeyW", "ArrowUp"}), bool(keys & {"KeyS", "ArrowDown", "Space"})
     way = bool(keys & {"KeyA", "ArrowLeft"}) - bool(keys & {"KeyD", "ArrowRight"})
     side = {1: "left", -1: "right", 0: ""}[way]

@@ -1,1 +1,0 @@
-"""Learning algorithms, one file each, and the mathematics they share."""

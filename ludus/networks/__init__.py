@@ -1,0 +1,1 @@
+"""Torch modules: encoders, memory, heads, normalisers, and policies made of them."""

@@ -1,1 +1,0 @@
-"""Networks that act: encoders, memory, action distributions, normalisers."""

@@ -1,0 +1,2 @@
+"""The run folder: configuration, logs, checkpoints, snapshots, weights; loading what was trained
+again."""

@@ -1,0 +1,184 @@
+"""An algorithm's weights, optimizers and carried tensors, in and out of checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from ludus.algorithms.algorithm import Algorithm
+from ludus.config import PolicyConfig
+from ludus.errors import LudusError
+from ludus.networks.strategy import HISTORY, StrategyEncoder
+from ludus.protocols import ActingPolicy, Layout
+from ludus.runs import checkpoint
+from ludus.runs.run import Run
+
+
+def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
+    """The tensors of policy.safetensors and optimizer.safetensors, and the algorithm's part of
+    state.safetensors."""
+    parts: dict[str, ActingPolicy | nn.Module] = {**algorithm.policies, **algorithm.modules()}
+    policy = {
+        f"{name}/{n}": t for name, module in parts.items() for n, t in module.state_dict().items()
+    }
+    optimizer = {
+        f"{name}/{n}": t
+        for name, o in algorithm.optimizers().items()
+        for n, t in checkpoint.optimizer_tensors(o).items()
+    }
+    return {
+        "policy": policy,
+        "optimizer": optimizer,
+        "state": {f"carried/{n}": t for n, t in algorithm.carried().items()},
+    }
+
+
+def load_tensors(algorithm: Algorithm, tensors: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+    """Policies, other modules and optimizers from what `tensors_of` gave of an equal algorithm."""
+    parts: dict[str, ActingPolicy | nn.Module] = {**algorithm.policies, **algorithm.modules()}
+    for name, module in parts.items():
+        mine = checkpoint.split(tensors["policy"], name)
+        module.load_state_dict({n: t for n, t in mine.items() if n in module.state_dict()})
+    for name, optimizer in algorithm.optimizers().items():
+        checkpoint.load_optimizer(optimizer, checkpoint.split(tensors["optimizer"], name))
+
+
+def refuse_other_meaning(
+    theirs: PolicyConfig, ours: PolicyConfig, loaded: Collection[str], where: str
+) -> None:
+    """Settings that leave the shapes of weights alone, and yet make the same weights compute
+    something else. `loaded`: the weights that were taken over."""
+
+    def meaning(policy: PolicyConfig) -> dict[str, Any]:
+        means: dict[str, Any] = {}
+        if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
+            means["activation"] = policy.activation
+        if any(f".seen.{HISTORY}." in name for name in loaded):
+            s = policy.strategy.filled()
+            means |= {
+                f"strategy.{name}": getattr(s, name)
+                for name in ("entries", "history", "stride", "heads")
+            }
+        return means
+
+    mine = meaning(ours)
+    for name, value in meaning(theirs).items():
+        if mine[name] != value:
+            raise LudusError(
+                f"{where} was trained with policy.{name} {value}, and this run has {mine[name]}: "
+                "the same weights would compute "
+                f"something else; add --policy.{name} {value}"
+            )
+
+
+def load_all(algorithm: Algorithm, layout: Layout, source: Run, step: int) -> set[str]:
+    """Policies with their normalisers, and the optimizers' state where the layout is the same.
+    Returns the names of the policies' weights."""
+    manifest = checkpoint.read_manifest(source, step)
+    tensors = checkpoint.read(source, step, manifest, "policy.safetensors")
+    loaded = load_policies(algorithm, layout, tensors, manifest, f"{source.path}@{step}")
+    if manifest["layout"] == json.loads(json.dumps(layout.describe())):
+        optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
+        for name, o in algorithm.optimizers().items():
+            checkpoint.load_optimizer(o, checkpoint.split(optimizer, name))
+    return loaded
+
+
+def load_policies(
+    algorithm: Algorithm,
+    layout: Layout,
+    tensors: Mapping[str, torch.Tensor],
+    manifest: Mapping[str, Any],
+    where: str,
+    modules: tuple[str, ...] = (),
+) -> set[str]:
+    """Weights into the policies; `modules` limits it to parts whose name contains one. Returns the
+    names of those taken over."""
+    beside, loaded = algorithm.modules(), set[str]()
+    for name, policy in algorithm.policies.items():
+        mine = {n: t for n, t in checkpoint.split(tensors, name).items() if "/" not in n}
+        if not mine:
+            known = ", ".join(sorted({n.split("/")[0] for n in tensors}))
+            raise LudusError(f"{where} has no policy for the role {name}: it has {known}")
+        mine = checkpoint.fit_layout(mine, manifest["layout"], layout.describe(), where)
+        wanted = policy.state_dict()
+        if modules:
+            mine = {n: t for n, t in mine.items() if any(m in n for m in modules)}
+            if not mine:
+                known = ", ".join(sorted({n.rsplit(".", 1)[0] for n in wanted}))
+                raise LudusError(
+                    f"no module of {where} matches {', '.join(modules)}: there is {known}"
+                )
+        elif mine.keys() != wanted.keys():
+            raise LudusError(f"{where} is another network: {difference(mine, wanted, where)}")
+        for n, t in mine.items():
+            if n not in wanted or wanted[n].shape != t.shape:
+                has = list(wanted[n].shape) if n in wanted else "nothing"
+                raise LudusError(
+                    f"{where}: {name}/{n} is {list(t.shape)} but this policy has {has}: use the "
+                    "same policy settings"
+                )
+        policy.load_state_dict({**wanted, **mine})
+        add_nothing_yet(policy, mine)
+        loaded |= mine.keys()
+    if not modules and list(manifest["layout"]["observation"]) == list(
+        layout.describe()["observation"]
+    ):
+        for (
+            name,
+            module,
+        ) in (
+            beside.items()
+        ):  # they read or foretell entries by their places: in another order they start anew
+            theirs = checkpoint.split(tensors, name)
+            if theirs and shapes(theirs) != shapes(module.state_dict()):
+                raise LudusError(
+                    f"{where}: {name} was made with other settings or by an older version: train "
+                    "anew"
+                )
+            if theirs:
+                module.load_state_dict(theirs)
+    return loaded
+
+
+def add_nothing_yet(policy: ActingPolicy, loaded: Collection[str]) -> None:
+    """A strategy encoder that joins a trained policy, which plays at first as it did without: a
+    vector that means nothing yet would make it forget in the first updates what it knew."""
+    for name, module in policy.named_modules():
+        if isinstance(module, StrategyEncoder) and not any(
+            n.startswith(f"{name}.") for n in loaded
+        ):
+            nn.init.zeros_(module.into.weight)
+
+
+def difference(theirs: Collection[str], ours: Collection[str], where: str) -> str:
+    """What one network has and the other lacks, by module, and how to take over what both have
+    where ours only has more."""
+
+    def only(names: Collection[str], others: Collection[str]) -> str:
+        modules = dict.fromkeys(
+            ".".join(name.split(".")[:3]) for name in sorted(set(names) - set(others))
+        )
+        return ", ".join(list(modules)[:3])
+
+    more, less = only(theirs, ours), only(ours, theirs)
+    if more:
+        return f"it has {more}, which this one lacks; use the same policy settings"
+    parts = " ".join(sorted({name.split(".")[0] for name in theirs}))
+    return (
+        f"it lacks {less}; to begin with all it has: ludus train … --init-from {where} "
+        f"--init-modules {parts}"
+    )
+
+
+def shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}
+
+
+def load_carried(algorithm: Algorithm, state: Mapping[str, torch.Tensor]) -> None:
+    for name, tensor in algorithm.carried().items():
+        tensor.copy_(state[f"carried/{name}"])
