@@ -42,6 +42,7 @@ from ludus.runs.budget import BUDGETS
 from ludus.runs.load import check_same_layout, external_layout, load_policies
 from ludus.runs.run import ON_REQUEST, Run, default_name, remove, split_reference, versions
 from ludus.runs.sinks import open_sinks
+from ludus.runs.snapshots import remove_unreferenced
 from ludus.runs.trust import believe
 from ludus.training import rollback
 from ludus.training.dashboard import Dashboard
@@ -318,13 +319,14 @@ def _drop_newer(run: Run, step: int) -> None:
 
 
 def remove_unfinished(run: Run) -> None:
-    """What was being written when the process died: folders of checkpoints, and files under the
-    name they have until then."""
+    """What was being written or removed when the process died: folders of checkpoints, files under
+    the name they have until they are complete, snapshots that no checkpoint refers to."""
 
     remove(p for p in run.path.glob("checkpoints/*") if not (p / "manifest.json").exists())
     for folder in (run.path, run.path / "snapshots", run.path / "replays"):
         for path in (*folder.glob("*.tmp"), *folder.glob(".tmp*")):  # the latter by safetensors
             path.unlink(missing_ok=True)
+    remove_unreferenced(run)
 
 
 def forkable(reference: str | Path, *, trust: bool = False) -> Config:

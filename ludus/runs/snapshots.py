@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.files import regular, settle, sync_folder
 from ludus.protocols import ActingPolicy
+from ludus.runs import checkpoint
 from ludus.runs.run import Run
 
 
@@ -67,13 +68,9 @@ class Pool:
             out = crowded(self.own)
             self.retired[out] = self.hashes.pop(out)
 
-    def remove_unused(self, in_slots: Collection[int], referenced: Collection[int]) -> None:
-        """Removes the files of snapshots that neither the pool, nor a slot, nor a checkpoint
-        (`referenced`) has any more."""
+    def forget_retired(self, in_slots: Collection[int]) -> None:
+        """Former members that are in no slot any more are never needed again."""
         self.retired = {step: text for step, text in self.retired.items() if step in in_slots}
-        for path in self.folder.glob("*.safetensors"):
-            if int(path.stem) not in {*self.hashes, *self.retired, *referenced}:
-                path.unlink()
 
     def hash(self, step: int) -> str:
         try:
@@ -108,6 +105,15 @@ class Pool:
         """The pool as a checkpoint listed it."""
         self.hashes = {int(step): text for step, text in hashes.items()}
         self.retired = {int(step): text for step, text in retired.items()}
+
+
+def remove_unreferenced(run: Run) -> None:
+    """Removes the files of snapshots that no checkpoint refers to: neither as a member of the pool
+    nor in a slot."""
+    referenced = checkpoint.snapshots_of(run)
+    for path in run.path.glob("snapshots/*.safetensors"):
+        if path.stem.lstrip("-").isdecimal() and int(path.stem) not in referenced:
+            path.unlink()
 
 
 def crowded(steps: Sequence[int]) -> int:

@@ -32,6 +32,7 @@ from ludus.runs import checkpoint
 from ludus.runs.budget import Anchor, schedule_share, spent
 from ludus.runs.measured import as_good, lower_is_better
 from ludus.runs.run import Run, versions
+from ludus.runs.snapshots import remove_unreferenced
 from ludus.runs.weights import load_all, load_carried, load_tensors, tensors_of
 from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
@@ -505,9 +506,8 @@ class Trainer:
             self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set()
         )
         if self.league is not None:
-            self.league.pool.remove_unused(
-                self.league.in_slots(), checkpoint.snapshots_of(self.run)
-            )
+            self.league.pool.forget_retired(self.league.in_slots())
+            remove_unreferenced(self.run)
 
     def write_best(self) -> None:
         """best.json, for whoever looks at the folder: what the newest checkpoint says."""
