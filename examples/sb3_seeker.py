@@ -27,7 +27,7 @@ CATCH_RATE = "goal_catch_rate"
 
 def make_env() -> gymnasium.Env:
     return gymnasium.make(
-        "ludus/hide_and_seek-v0", role="seeker", opponent="random", box_action=True
+        "ludus/hide_and_seek-v0", role="seeker", opponent="bot:random", box_action=True
     )
 
 

@@ -31,10 +31,10 @@ from ludus.errors import LudusError, disk_in_one_sentence, nearest
 from ludus.intervals import difference
 from ludus.machine import set_threads
 from ludus.play.agent import Agent
-from ludus.play.evaluate import better_than, intervals, measure
+from ludus.play.evaluate import better_than, intervals
 from ludus.play.external_agent import ExternalAgent
 from ludus.play.lineups import sides
-from ludus.play.opponents import Rivals, together
+from ludus.play.opponents import Rivals, measure_each
 from ludus.play.silence import silenced
 from ludus.recipes import recipe_of
 from ludus.runs import budget, checkpoint, weights
@@ -456,19 +456,16 @@ def evaluate(
     single = len(rivals) == 1 and wanted == (rivals[0].name,)
 
     def measured(playing: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        values: dict[str, np.ndarray] = {}
-        for rival in rivals:
-            found = measure(
-                lambda n: make_batch(config, n, chosen, held_out=True),
-                playing,
-                rival.name,
-                episodes,
-                chosen,
-                greedy,
-                rivals=rival.policies,
-            )
-            values |= {name if single else f"{rival.name}/{name}": v for name, v in found.items()}
-        values |= together(values, {rival.name: rival.groups for rival in rivals})
+        values = measure_each(
+            lambda n: make_batch(config, n, chosen, held_out=True),
+            playing,
+            rivals,
+            episodes,
+            chosen,
+            greedy,
+        )
+        if single:
+            return {name.removeprefix(f"{rivals[0].name}/"): v for name, v in values.items()}
         if not sides(first.layout):
             values |= better_than(
                 first.game, values, [rival.name for rival in rivals if rival.name != "self"]

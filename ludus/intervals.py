@@ -8,6 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 Z = 1.96
+LOW, HIGH, GREEDY = "_low", "_high", "_greedy"
+"""What follows a metric's name where it is an end of its interval, or was played greedily."""
+
+
+def is_plain(name: str) -> bool:
+    """A metric itself, rather than an end of its interval or its greedy twin?"""
+    return not name.endswith((LOW, HIGH, GREEDY))
 
 
 def wilson(successes: float, count: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ludus.networks.heads import ActionSpace
     from ludus.networks.normalise import RunningNorm
     from ludus.networks.policy import Output
-    from ludus.sim.game import Goal, Param, Phase
+    from ludus.sim.game import Goal, Param, Phase, Term
     from ludus.sim.game import Role as GameRole
     from ludus.sim.layout import Seats, Seen
 
@@ -78,6 +78,8 @@ class GameFacts(Protocol):
     def roles(self) -> Sequence[GameRole]: ...
     @property
     def params(self) -> Mapping[str, Param]: ...
+    @property
+    def rewards(self) -> Mapping[str, Term]: ...
     @property
     def goal_metrics(self) -> Mapping[str, Goal]: ...
     @property

@@ -14,6 +14,7 @@ ORDER = (
     "errors",
     "intervals",
     "machine",
+    "who",
     "files",
     "protocols",
     "sim",

@@ -24,9 +24,7 @@ def feasible_values(batch: Batch, role: str, gamma: float) -> tuple[float, float
     longer = max(1.0, 1 / ((1 - gamma) * steps)) if gamma < 1 else 1.0
     low = high = 0.0
     for name, term in rewards.items():
-        if term.roles is not None and role not in (
-            (term.roles,) if isinstance(term.roles, str) else term.roles
-        ):
+        if not term.concerns(role):
             continue
         weight = settings.weights[name]
         ends = (

@@ -14,6 +14,7 @@ from ludus.config.running import ON_CRITICAL
 from ludus.config.schedules import parse
 from ludus.config.values import flatten, set_role_value
 from ludus.errors import LudusError, nearest
+from ludus.who import POOL, read_mix
 
 LEAST: dict[str, float] = {
     "envs": 1,
@@ -211,11 +212,11 @@ def _check_opponents(config: Config) -> None:
             "league.mix and curriculum.stages are both set: a stage brings its own mix; leave "
             "league.mix empty"
         )
-    if config.league.opponents and not any("pool" in mix for mix in mixes):
+    if config.league.opponents and not any(POOL in read_mix(mix) for mix in mixes):
         raise LudusError(
             "league.opponents are put in the pool, but nobody plays it: add pool to the mix"
         )
-    if any("pool" in mix for mix in mixes) and config.envs < config.league.slots:
+    if any(POOL in read_mix(mix) for mix in mixes) and config.envs < config.league.slots:
         raise LudusError(
             f"{config.envs} envs are fewer than the {config.league.slots} slots, and each needs "
             "one: use fewer slots"

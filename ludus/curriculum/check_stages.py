@@ -4,14 +4,14 @@ trained."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ludus.config import Stage
 from ludus.errors import LudusError, nearest
 from ludus.league.tally import RECENT
-from ludus.play.lineups import make_lineups, parse_mix
+from ludus.play.lineups import make_lineups
 from ludus.protocols import Layout
 from ludus.sim.game import Game
+from ludus.who import read_mix
 
 
 def check_stages(
@@ -75,7 +75,7 @@ def _check_opponent(
 ) -> None:
     if not stage.opponent:
         return
-    met = [lineup.key for lineup in make_lineups(layout, bots, parse_mix(stage.mix)) if lineup.side]
+    met = [lineup.key for lineup in make_lineups(layout, bots, read_mix(stage.mix)) if lineup.side]
     if stage.opponent not in met:
         raise LudusError(
             f"{where} waits for {stage.opponent} to be beaten but never meets it: it meets "
@@ -108,7 +108,7 @@ def _check_metric(stage: Stage, where: str, layout: Layout, game: Game | None) -
         f"goal/{s.role}/{name}"
         for s in layout.seats
         for name, goal in goals.items()
-        if _concerns(goal.roles, s.role)
+        if goal.concerns(s.role)
     ]
     if stage.metric not in known:
         raise LudusError(
@@ -116,7 +116,3 @@ def _check_metric(stage: Stage, where: str, layout: Layout, game: Game | None) -
             "of an evaluation, "
             f"such as eval/self/{next(iter(goals), 'return')})"
         )
-
-
-def _concerns(roles: Any, role: str) -> bool:
-    return roles is None or role in ((roles,) if isinstance(roles, str) else roles)

@@ -24,7 +24,7 @@ from ludus.play.evaluate import play
 from ludus.play.lineups import Lineup
 from ludus.sim import Batch
 from ludus.sim.episode import RANDOM
-from ludus.sim.game import Game, Goal
+from ludus.sim.game import Game
 
 BASELINE_ENVS = (
     64  # episodes of random play that the baseline is measured over, each of another task
@@ -42,7 +42,7 @@ class Tasks:
         self.goal = self.config.goal or next(iter(batch.game.goal_metrics))
         goal = batch.game.goal_metrics[self.goal]
         self.sign = 1.0 if goal.higher_is_better else -1.0
-        self.roles = roles_of(goal, [seats.role for seats in batch.layout.seats])
+        self.roles = [s.role for s in batch.layout.seats if goal.concerns(s.role)]
         batch.score_tasks(self.goal, self.roles)
         self.pool: TaskPool
         self.playing = np.zeros(batch.num_envs, np.int32)  # numbers of tasks
@@ -174,12 +174,6 @@ class Tasks:
 def buckets_of(config: Config) -> list[Bucket]:
     game, preset = find_game(config.game)
     return make_buckets(config.curriculum.tasks.vary, game, values_at(config, 0.0), preset)
-
-
-def roles_of(goal: Goal, everyone: Sequence[str]) -> list[str]:
-    if goal.roles is None:
-        return list(everyone)
-    return [goal.roles] if isinstance(goal.roles, str) else list(goal.roles)
 
 
 def check_tasks(config: Config, game: Game | None) -> None:

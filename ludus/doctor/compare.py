@@ -20,6 +20,7 @@ from ludus.doctor.log import Curve, Log, read_log
 from ludus.doctor.statistics import Noise, noise
 from ludus.errors import LudusError
 from ludus.files import read_json
+from ludus.intervals import is_plain
 
 SURE = 3.0
 """Standard errors by which curves must differ to have parted."""
@@ -254,7 +255,8 @@ def _tells_success(name: str) -> bool:
         or name.startswith("goal/")
         or (
             name.startswith("eval/")
-            and not name.endswith(("_low", "_high", "_greedy", "length", "draw_rate", "loss_rate"))
+            and is_plain(name)
+            and not name.endswith(("length", "draw_rate", "loss_rate"))
         )
     )
 

@@ -22,6 +22,7 @@ from ludus.doctor.log import Curve, Log
 from ludus.doctor.statistics import Array
 from ludus.errors import LudusError
 from ludus.files import read_json
+from ludus.intervals import is_plain
 
 REFERENCES = Path(__file__).parent / "references"
 """Those that Ludus brings: made by `ludus doctor reference`."""
@@ -61,7 +62,7 @@ def metrics_of(log: Log) -> list[str]:
 
     def kept(name: str) -> bool:
         parts = name.split("/")
-        if name.endswith(("_low", "_high", "_greedy", "_std", "_min", "_max")):
+        if not is_plain(name) or name.endswith(("_std", "_min", "_max")):
             return False
         return (
             (parts[0] == "episode" and parts[-1] in ("return", "length") and len(parts) == 3)

@@ -9,20 +9,21 @@ import numpy as np
 
 from ludus.play.player import Player
 from ludus.runs.load import check_same_layout, load_policies
-from ludus.runs.run import split_reference
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
+from ludus.who import BOT, RUN, bot_names, read
 
 if TYPE_CHECKING:
-    from ludus.play.player import Player
     from ludus.protocols import ActingPolicy
+
+RANDOM_BOT = "bot:random"
 
 
 class Opponents:
     """Seats everyone who is not `mine` (agent numbers).
 
-    `opponent`: one name for all roles, or a dict role → name; a bot's name (also as bot:NAME), or
-    RUN, RUN@STEP, RUN@best.
+    `opponent`: one name for all roles, or a dict role → name; bot:NAME, or a run: RUN,
+    RUN@STEP, RUN@best.
     """
 
     def __init__(self, batch: Batch, opponent: str | Mapping[str, str], mine: np.ndarray) -> None:
@@ -32,16 +33,15 @@ class Opponents:
             others = np.setdiff1d(np.arange(seats.start, seats.stop), mine)
             if not len(others):
                 continue
-            name = opponent if isinstance(opponent, str) else opponent.get(seats.role, "random")
-            if name not in batch.controllers[seats.role] and _is_run(name):
-                if name not in runs:
-                    runs[name] = _policies(name, batch)
-                batch["controller_next"][:, others] = FROZEN
-                self.players.append(_player(runs[name][seats.role], batch, others))
-            else:
-                batch["controller_next"][:, others] = batch.controller_number(
-                    seats.role, name.removeprefix("bot:")
-                )
+            name = opponent if isinstance(opponent, str) else opponent.get(seats.role, RANDOM_BOT)
+            who = read(name, (BOT, RUN), bot_names(batch.controllers), "opponent")
+            if who.kind == BOT:
+                batch["controller_next"][:, others] = batch.controller_number(seats.role, who.name)
+                continue
+            if who.name not in runs:
+                runs[who.name] = _policies(who.name, batch)
+            batch["controller_next"][:, others] = FROZEN
+            self.players.append(_player(runs[who.name][seats.role], batch, others))
         batch["controller_next"][:, mine] = 0
 
     def act(self) -> None:
@@ -50,13 +50,7 @@ class Opponents:
             player.act()
 
 
-def _is_run(name: str) -> bool:
-
-    return (split_reference(name)[0] / "config.json").exists()
-
-
 def _policies(reference: str, batch: Batch) -> dict[str, ActingPolicy]:
-
     policies, layout = load_policies(reference)
     check_same_layout(
         layout, batch.layout.describe(), f"{reference} and {batch.game.name} as it is here"
@@ -65,5 +59,4 @@ def _policies(reference: str, batch: Batch) -> dict[str, ActingPolicy]:
 
 
 def _player(policy: ActingPolicy, batch: Batch, agents: np.ndarray) -> Player:
-
     return Player(policy, batch, slice(int(agents[0]), int(agents[-1]) + 1))

@@ -1,5 +1,5 @@
 """Every Ludus game as a single-agent `gymnasium.Env`: `gymnasium.make("ludus/NAME-v0",
-opponent="random")`."""
+opponent="bot:random")`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 
-from ludus.envs.opponents import Opponents
+from ludus.envs.opponents import RANDOM_BOT, Opponents
 from ludus.envs.port import Port, fresh_seed, make_batch, own_agents, seed_envs
 from ludus.errors import LudusError
 
@@ -28,7 +28,7 @@ class LudusEnv(gymnasium.Env):
         game: str,
         *,
         role: str | None = None,
-        opponent: str | Mapping[str, str] = "random",
+        opponent: str | Mapping[str, str] = RANDOM_BOT,
         preset: str | None = None,
         box_action: bool = False,
         render_mode: str | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ludus.envs.opponents import Opponents
+from ludus.envs.opponents import RANDOM_BOT, Opponents
 from ludus.envs.port import Port, Restarts, fresh_seed, make_batch, own_agents, seed_envs
 from ludus.errors import LudusError
 
@@ -34,7 +34,7 @@ class LudusVectorEnv(VectorEnv):
         *,
         role: str | None = None,
         agents: int = 1,
-        opponent: str | Mapping[str, str] = "random",
+        opponent: str | Mapping[str, str] = RANDOM_BOT,
         preset: str | None = None,
         box_action: bool = False,
         autoreset: AutoresetMode | str = AutoresetMode.SAME_STEP,

@@ -76,17 +76,11 @@ def reward_of(game: Game, settings: Settings, role: str, gamma: float) -> Reward
     terms = [
         made
         for name, term in game.rewards.items()
-        if settings.weights[name] != 0 and _is_paid(term, role)
+        if settings.weights[name] != 0 and term.concerns(role)
         for made in [_term(name, term, settings.weights[name], names, steps)]
         if made is not None
     ]
     return Reward(Episode(max_steps=steps, gamma=gamma), tuple(terms)) if terms else None
-
-
-def _is_paid(term: GameTerm, role: str) -> bool:
-    return term.roles is None or role in (
-        (term.roles,) if isinstance(term.roles, str) else term.roles
-    )
 
 
 def _term(

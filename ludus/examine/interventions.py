@@ -145,9 +145,8 @@ def opponent(batch: Batch) -> str:
 
 def main_goal(batch: Batch, role: str) -> str | None:
     """What the role is to achieve, where the game says so."""
-    for name, goal in getattr(batch.game, "goal_metrics", {}).items():
-        roles = (goal.roles,) if isinstance(goal.roles, str) else goal.roles
-        if (roles is None or role in roles) and goal.higher_is_better:
+    for name, goal in batch.game.goal_metrics.items():
+        if goal.concerns(role) and goal.higher_is_better:
             return str(name)
     return None
 

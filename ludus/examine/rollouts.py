@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def play_all(
 ) -> Earnings:
     """Every player in the seats of `role`; the other roles, or the other team, act at random."""
     game, weights = batch.game, batch.settings.weights
-    paid = {n: t for n, t in game.rewards.items() if weights[n] != 0 and _is_for(t.roles, role)}
+    paid = {n: t for n, t in game.rewards.items() if weights[n] != 0 and t.concerns(role)}
     goal = [n for n, t in paid.items() if t.kind == "goal" and weights[n] > 0]
     other = [
         n
@@ -90,10 +89,6 @@ def play_all(
         ),
         first_lengths=first_lengths,
     )
-
-
-def _is_for(roles: Any, role: str) -> bool:
-    return roles is None or role in ((roles,) if isinstance(roles, str) else roles)
 
 
 def _play(
@@ -153,7 +148,7 @@ def _play(
             goals[over] = batch["goals"][over][:, mine].mean(1)
             done |= over
     none = np.zeros((0, len(layout.terms)))
-    about = [n for n in layout.goals if _is_for(batch.game.goal_metrics[n].roles, role)]
+    about = [n for n in layout.goals if batch.game.goal_metrics[n].concerns(role)]
     return Play(
         player=player if player in ("random", "still") else f"bot:{player}",
         returns=returns[done],

@@ -34,6 +34,7 @@ from ludus.networks.strategy import HISTORY, History, Strategy, watched
 from ludus.play.player import Player
 from ludus.protocols import ActingPolicy
 from ludus.sim import Batch
+from ludus.who import BOT, read
 
 SWITCHER = "switcher"
 LEAST_MATCHES = 4  # against each opponent: two to fit the probe and two to measure, at least
@@ -353,10 +354,5 @@ def opponents_of(batch: Batch, against: Sequence[str]) -> list[str]:
     table: Mapping[str, int] = batch.controllers[batch.layout.seats[0].role]
     if tuple(against) in (("self",), ("bots",)):
         return [name for name in table if name != "still"]
-    for name in against:
-        if name.removeprefix("bot:") not in table or not name.startswith("bot:"):
-            known = ", ".join(f"bot:{bot}" for bot in table)
-            raise LudusError(
-                f"--analyse tells bots apart, and '{name}' is none of this game: there is {known}"
-            )
-    return [name.removeprefix("bot:") for name in dict.fromkeys(against)]
+    named = (read(name, (BOT,), list(table), "--analyse tells bots apart") for name in against)
+    return list(dict.fromkeys(who.name for who in named))

@@ -12,7 +12,7 @@ from ludus.external import pictures, spaces
 from ludus.external.codec import Codec
 from ludus.external.guests import agents_of, spaces_of
 from ludus.external.wire import Hello
-from ludus.sim.game import Goal, Param, Phase, Role
+from ludus.sim.game import Goal, Param, Phase, Role, Term
 from ludus.sim.layout import Seats
 
 
@@ -61,6 +61,7 @@ class ForeignGame:
     name: str
     roles: Sequence[Role]
     params: Mapping[str, Param] = field(default_factory=dict)
+    rewards: Mapping[str, Term] = field(default_factory=lambda: {"reward": Term("goal", 1.0)})
     goal_metrics: Mapping[str, Goal] = field(default_factory=dict)
     step: Sequence[Phase] = ()
 

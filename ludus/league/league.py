@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,23 +22,21 @@ import torch
 from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.files import read_lines
-from ludus.intervals import by_world
 from ludus.league.matchmaking import draw
 from ludus.league.ratings import Ratings
 from ludus.league.tally import Matches, Tally
-from ludus.play.evaluate import intervals, measure
-from ludus.play.lineups import Lineup, make_lineups, parse_mix, pool_share
+from ludus.play.lineups import Lineup, make_lineups, pool_share
 from ludus.play.player import Player
 from ludus.play.together import Together
 from ludus.protocols import ActingPolicy
 from ludus.runs.load import check_same_layout, load_policies
 from ludus.runs.run import Run
-from ludus.runs.snapshots import Pool, evenly
+from ludus.runs.snapshots import Pool
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
+from ludus.who import POOL, SELF, SNAPSHOT, read_mix
 
 WRITE_EVERY = 20  # iterations between lines in matches.jsonl
-EVALUATED = 4  # snapshots that an evaluation during training plays against
 
 
 @dataclass
@@ -112,7 +109,7 @@ class League:
     # -- who plays ---------------------------------------------------------------------------------
 
     def make_lineups(self, mix: str) -> list[Lineup]:
-        return make_lineups(self.batch.layout, self.batch.controllers, parse_mix(mix))
+        return make_lineups(self.batch.layout, self.batch.controllers, read_mix(mix))
 
     def set_mix(self, mix: str) -> None:
         """From each env's next reset row on."""
@@ -141,7 +138,7 @@ class League:
 
     def name(self, step: int) -> str:
         """What a member of the pool is called in the log."""
-        return f"snapshot:{step}" if step >= 0 else self.config.league.opponents[-1 - step]
+        return f"{SNAPSHOT}:{step}" if step >= 0 else self.config.league.opponents[-1 - step]
 
     def fill(self, k: int, snapshots: Mapping[str, int]) -> None:
         """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has
@@ -212,9 +209,9 @@ class League:
             [*map(self.block, range(len(self.slots))), slice(None)]
         )
         for i, lineup in enumerate(self.lineups):
-            if lineup.opponent == "self":
+            if lineup.opponent == SELF:
                 continue
-            if lineup.opponent != "pool":
+            if lineup.opponent != POOL:
                 self._count(lineup, lineup.opponent, everywhere[i])
                 continue
             for k, slot in enumerate(self.slots):
@@ -239,9 +236,7 @@ class League:
             "league/pool_size": float(len(self.pool.steps)),
             "league/open_slots": float(sum(s.open for s in self.slots)),
         }
-        for key in dict.fromkeys(
-            lineup.key for lineup in self.lineups if lineup.opponent != "self"
-        ):
+        for key in dict.fromkeys(lineup.key for lineup in self.lineups if lineup.opponent != SELF):
             if key in self.tally.counts:
                 low, high = self.tally.interval(key)
                 out |= {
@@ -251,32 +246,12 @@ class League:
                 out |= {f"league/{key}/win_rate_high": high}
         return out | self.ratings.metrics()
 
-    def evaluate(
-        self,
-        make: Callable[[int], Any],
-        episodes: int,
-        seed: int,
-        greedy: bool,
-        on_step: Callable[[int], None] = lambda done: None,
-    ) -> dict[str, dict[str, float]]:
-        """Against a few snapshots, evenly over the pool: all of them together as many episodes as
-        against one bot."""
-        steps = evenly(self.pool.steps, EVALUATED)
-        found: dict[str, list[np.ndarray]] = {}
-        for number, step in enumerate(steps):
-            rivals = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
-            for role, policy in rivals.items():
-                policy.load_state_dict(self.pool.load(step, role))
-            each = -(-episodes // len(steps))
-            told = partial(_told, on_step, number * each)
-            measured = measure(
-                make, self.policies, "pool", each, seed, greedy, rivals=rivals, on_step=told
-            )
-            for name, values in measured.items():
-                found.setdefault(name, []).append(values)
-        return intervals(
-            {name: by_world(parts) for name, parts in found.items()}, self.batch.game.goal_metrics
-        )
+    def policies_of(self, step: int) -> dict[str, ActingPolicy]:
+        """The policies of a snapshot."""
+        found = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
+        for role, policy in found.items():
+            policy.load_state_dict(self.pool.load(step, role))
+        return found
 
     # -- checkpoints -------------------------------------------------------------------------------
 
@@ -329,10 +304,6 @@ class League:
                     f"(--init-from {self.run.path})"
                 )
             tensor.copy_(tensors[name])
-
-
-def _told(on_step: Callable[[int], None], before: int, done: int) -> None:
-    on_step(before + done)
 
 
 def load_opponent(

@@ -11,13 +11,14 @@ from ludus.batches import make_batch
 from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.intervals import interval
-from ludus.play.evaluate import against_list, has_outcomes, measure
+from ludus.play.evaluate import has_outcomes, measure
 from ludus.play.lineups import sides
 from ludus.play.opponents import Rivals
 from ludus.protocols import ActingPolicy, Batch
 from ludus.runs.load import load_policies
 from ludus.runs.run import Run, split_reference
 from ludus.runs.snapshots import evenly
+from ludus.who import BOT, bot_names
 
 NOW = "now"  # the policy of the checkpoint that is looked at
 Cell = dict[str, float]  # win_rate with low and high, draw_rate, loss_rate
@@ -44,7 +45,7 @@ def payoff(reference: str, snapshots: int, episodes: int) -> dict[str, Any]:
     }
     newest, layout = load_policies(reference)
     game = Match(config, episodes)
-    bots = against_list(batch.controllers, ("bots",), single=False)
+    bots = [f"{BOT}:{name}" for name in bot_names(batch.controllers)]
     symmetric = next(iter(sides(batch.layout))).startswith("team")
     tables = (
         _symmetric(game, {**policies, NOW: newest}, bots)

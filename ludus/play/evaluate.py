@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.errors import LudusError, nearest
 from ludus.external.recorder import ForeignRecorder
 from ludus.intervals import interval
 from ludus.play.lineups import Lineup, make_lineups, sides
@@ -20,6 +19,7 @@ from ludus.play.replay import WATCHED, Recorder
 from ludus.protocols import ActingPolicy, GameFacts, Layout
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
+from ludus.who import BOT, POOL, SELF, bot_names, read
 
 MOST_ENVS = 256
 OUTCOMES = ("win_rate", "draw_rate", "loss_rate")
@@ -42,61 +42,22 @@ def seatings(layout: Layout, bots: Mapping[str, Mapping[str, int]], against: str
     """Who sits where. 'self': all policies, every role measured. A bot or 'pool' (other policies):
     each role is measured with the opponent in the others; in a game of teams each team in turn, so
     that no side is favoured. Empty: nobody to play."""
-    if against == "self":
-        return [Seating("", (Lineup("self", "", (0,) * layout.num_agents, 1.0),))]
-    known = [f"bot:{name}" for name in sorted({name for table in bots.values() for name in table})]
-    if against != "pool" and against not in known:
-        raise LudusError(f"unknown opponent '{against}': {nearest(against, ['self', *known])}")
+    who = read(against, (SELF, BOT, POOL), bot_names(bots), "eval.against")
+    if who.kind == SELF:
+        return [Seating("", (Lineup(SELF, "", (0,) * layout.num_agents, 1.0),))]
     if not sides(layout):  # a bot in everybody's place is a yardstick
-        bot = against.removeprefix("bot:")
-        if not all(bot in bots[seats.role] for seats in layout.seats):
+        if not all(who.name in bots[seats.role] for seats in layout.seats):
             return []
         places = tuple(
-            bots[seats.role][bot] for seats in layout.seats for _ in range(seats.start, seats.stop)
+            bots[seats.role][who.name]
+            for seats in layout.seats
+            for _ in range(seats.start, seats.stop)
         )
         return [Seating("", (Lineup(against, "", places, 1.0),))]
     lineups = make_lineups(layout, bots, {against: 1.0})
     if lineups and lineups[0].side.startswith("team"):
         return [Seating(layout.seats[0].role, tuple(lineups))]
     return [Seating(lineup.side, (lineup,)) for lineup in lineups]
-
-
-def against_list(
-    controllers: Mapping[str, Mapping[str, int]], wanted: Sequence[str], single: bool
-) -> list[str]:
-    """'bots' spelled out."""
-    out: list[str] = []
-    for name in wanted:
-        if name == "bots":
-            bots = dict.fromkeys(n for table in controllers.values() for n in table)
-            out += [] if single else [f"bot:{n}" for n in bots]
-        else:
-            out.append(name)
-    return list(dict.fromkeys(out))
-
-
-def evaluate(
-    make: Callable[[int], Any],
-    policies: Mapping[str, ActingPolicy],
-    against: str,
-    episodes: int,
-    seed: int,
-    greedy: bool = False,
-    keep: Callable[[Any, str], None] | None = None,
-    rivals: Mapping[str, ActingPolicy] | None = None,
-    on_step: Callable[[int], None] = lambda done: None,
-) -> dict[str, dict[str, float]]:
-    """Metrics with intervals; see `measure`."""
-    goals: dict[str, Any] = {}
-
-    def made(num_envs: int) -> Any:
-        batch = make(num_envs)
-        goals.update(batch.game.goal_metrics)
-        return batch
-
-    return intervals(
-        measure(made, policies, against, episodes, seed, greedy, keep, rivals, on_step), goals
-    )
 
 
 def intervals(
@@ -139,7 +100,7 @@ def measure(
     metrics: dict[str, np.ndarray] = {}
     for policy in (*policies.values(), *(rivals or {}).values()):
         policy.eval()
-    for seating in seatings(batch.layout, batch.controllers, "pool" if rivals else against):
+    for seating in seatings(batch.layout, batch.controllers, POOL if rivals else against):
         blocks = deal(batch.num_envs, len(seating.lineups))
         players = [
             p
@@ -285,16 +246,10 @@ def _names(layout: Layout, game: GameFacts | None, role: str, result: str) -> li
     """The metrics that a result of one role becomes. What only one role has goes under its own
     name, the rest under role/name."""
     goal = game.goal_metrics.get(result) if game is not None else None
-    meant = (
-        None
-        if goal is None or goal.roles is None
-        else [goal.roles]
-        if isinstance(goal.roles, str)
-        else list(goal.roles)
-    )
-    if meant is not None and role not in meant:
+    if goal is not None and not goal.concerns(role):
         return []
-    prefix = "" if len(layout.seats) == 1 or (meant is not None and len(meant) == 1) else f"{role}/"
+    its_own = goal is not None and goal.roles is not None and len(goal.roles) == 1
+    prefix = "" if len(layout.seats) == 1 or its_own else f"{role}/"
     if result == "outcome":
         return [prefix + rate for rate in OUTCOMES] if game and has_outcomes(game) else []
     return [prefix + result]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ludus.errors import LudusError, nearest
+from ludus.errors import LudusError
 from ludus.protocols import Layout
 from ludus.sim.episode import FROZEN
+from ludus.who import BOT, POOL, SELF, Who, bot_names, read, read_mix
 
 
 @dataclass(frozen=True)
@@ -32,32 +33,15 @@ class Lineup:
         return self.opponent if self.side.startswith("team") else f"{self.side}/{self.opponent}"
 
 
-def parse_mix(text: str) -> dict[str, float]:
-    """'self 70, pool 10, bot:based 20' → relative weights."""
-    mix: dict[str, float] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, _, weight = part.rpartition(" ")
-        try:
-            value = float(weight)
-        except ValueError:
-            value = -1.0
-        if not name or value < 0:
-            raise LudusError(
-                f"league.mix '{part}' is not an opponent and its weight: write it like 'self 70, "
-                "pool 10, bot:random 20'"
-            )
-        mix[name.strip()] = value
-    if mix and sum(mix.values()) <= 0:
-        raise LudusError(
-            f"league.mix '{text}' sums to 0: give at least one opponent a weight above 0"
-        )
-    return {name: weight for name, weight in mix.items() if weight > 0}
-
-
 def pool_share(mix: str) -> float:
     """How much of the games are against the pool."""
-    weights = parse_mix(mix)
-    return weights.get("pool", 0.0) / (sum(weights.values()) or 1.0)
+    weights = read_mix(mix)
+    return weights.get(POOL, 0.0) / (sum(weights.values()) or 1.0)
+
+
+def alone(layout: Layout) -> bool:
+    """Is there only one role, without teams, so that nobody is on the other side?"""
+    return len(layout.seats) == 1 and layout.seats[0].teams == 1
 
 
 def sides(layout: Layout) -> dict[str, dict[str, slice]]:
@@ -81,24 +65,16 @@ def make_lineups(
     out: list[Lineup] = []
     everyone = sides(layout)
     for opponent, weight in mix.items():
-        if opponent == "self":
-            out.append(Lineup("self", "", (0,) * layout.num_agents, weight))
+        who = read(opponent, (SELF, POOL, BOT), bot_names(bots), "league.mix")
+        if who.kind == SELF:
+            out.append(Lineup(SELF, "", (0,) * layout.num_agents, weight))
             continue
-        known = [
-            "self",
-            "pool",
-            *(f"bot:{n}" for n in dict.fromkeys(n for table in bots.values() for n in table)),
-        ]
-        if opponent not in known:
-            raise LudusError(
-                f"league.mix has the unknown opponent '{opponent}': {nearest(opponent, known)}"
-            )
         if not everyone:
             raise LudusError(
                 f"league.mix has '{opponent}', but this game has no other side to play: leave "
                 "league.mix empty"
             )
-        tables = {side: _against(layout, everyone, bots, side, opponent) for side in everyone}
+        tables = {side: _against(layout, everyone, bots, side, who) for side in everyone}
         met = {side: table for side, table in tables.items() if table is not None}
         out += [Lineup(opponent, side, table, weight / len(met)) for side, table in met.items()]
     return out
@@ -109,7 +85,7 @@ def _against(
     everyone: Mapping[str, Mapping[str, slice]],
     bots: Mapping[str, Mapping[str, int]],
     side: str,
-    opponent: str,
+    opponent: Who,
 ) -> tuple[int, ...] | None:
     """Controllers with `side` learning and the opponent everywhere else; None where it cannot play
     all of that."""
@@ -118,10 +94,10 @@ def _against(
         if other == side:
             continue
         for role, agents in roles.items():
-            if opponent == "pool":
+            if opponent.kind == POOL:
                 table[agents] = FROZEN
-            elif opponent.removeprefix("bot:") in bots[role]:
-                table[agents] = bots[role][opponent.removeprefix("bot:")]
+            elif opponent.name in bots[role]:
+                table[agents] = bots[role][opponent.name]
             else:
                 return None
     return tuple(int(n) for n in table)

@@ -3,23 +3,36 @@ runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ludus.batches import find_game, is_foreign
-from ludus.errors import LudusError, nearest
+from ludus.errors import LudusError
 from ludus.intervals import by_world
-from ludus.play.evaluate import against_list
-from ludus.protocols import ActingPolicy, Layout
+from ludus.play.evaluate import measure
+from ludus.play.lineups import alone
+from ludus.protocols import ActingPolicy, Batch, Layout
 from ludus.runs import checkpoint
 from ludus.runs.load import check_same_layout, load_policies, make_policies
 from ludus.runs.run import Run, split_reference
 from ludus.runs.snapshots import Pool, evenly
+from ludus.who import (
+    BOT,
+    BOTS,
+    RUN,
+    SAMPLE,
+    SELF,
+    SNAPSHOT,
+    SNAPSHOTS,
+    Who,
+    bot_names,
+    read,
+)
 
-SAMPLE = 8  # snapshots that 'snapshots' stands for
+Policies = Mapping[str, ActingPolicy]  # by role
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,7 @@ class Rival:
     `groups`."""
 
     name: str
-    policies: Mapping[str, ActingPolicy] | None = None
+    policies: Policies | None = None
     groups: tuple[str, ...] = ()
 
 
@@ -49,55 +62,30 @@ class Rivals:
         }
 
     def find(
-        self, wanted: Sequence[str], layout: Layout, bots: Mapping[str, Mapping[str, int]]
+        self, wanted: Sequence[str], layout: Layout, controllers: Mapping[str, Mapping[str, int]]
     ) -> list[Rival]:
         """'snapshots' and 'bots' are spelled out; everybody once. `layout` is that of the game to
         be played."""
-        out: list[Rival] = []
+        bots = bot_names(controllers)
+        found: dict[str, Rival] = {}
         for name in wanted:
-            if name == "snapshots":
-                out += self.sample(SAMPLE)
-            elif name == "bots":
-                single = len(layout.seats) == 1 and layout.seats[0].teams == 1
-                out += [
-                    Rival(bot, groups=("bots",)) for bot in against_list(bots, ("bots",), single)
-                ]
-            elif name.startswith("snapshot:"):
-                out.append(Rival(name, self.snapshot(name.removeprefix("snapshot:"))))
-            elif name == "self" or name.startswith("bot:"):
-                out.append(Rival(name))
-            elif (split_reference(name)[0] / "config.json").exists() or "/" in name or "@" in name:
-                out.append(Rival(name, self.other_run(name, layout.describe())))
-            else:
-                known = [
-                    "self",
-                    "bots",
-                    "snapshots",
-                    "snapshot:STEP",
-                    *(f"bot:{n}" for table in bots.values() for n in table),
-                ]
-                raise LudusError(
-                    f"unknown opponent '{name}': {nearest(name, dict.fromkeys(known))} (or a run's "
-                    "folder)"
-                )
-        unique: dict[str, Rival] = {}
-        for rival in out:
-            unique.setdefault(rival.name, rival)
-        return list(unique.values())
+            who = read(name, (SELF, BOTS, BOT, SNAPSHOTS, SNAPSHOT, RUN), bots, "against")
+            for rival in self._rivals(who, layout, bots):
+                found.setdefault(rival.name, rival)
+        return list(found.values())
 
-    def sample(self, count: int) -> list[Rival]:
-        """Snapshots evenly over the pool; those of its older half are marked, for they show what
-        has been forgotten."""
-        steps = self.steps()
-        older = steps[: len(steps) // 2]
-        return [
-            Rival(
-                f"snapshot:{s}",
-                self.snapshot(str(s)),
-                ("snapshots", "older_snapshots") if s in older else ("snapshots",),
-            )
-            for s in evenly(steps, count)
-        ]
+    def _rivals(self, who: Who, layout: Layout, bots: Sequence[str]) -> list[Rival]:
+        if who.kind == SNAPSHOTS:
+            return sample(self.steps(), lambda step: self.snapshot(str(step)))
+        if who.kind == BOTS:
+            return [
+                Rival(f"bot:{name}", groups=(BOTS,)) for name in (bots if not alone(layout) else ())
+            ]
+        if who.kind == SNAPSHOT:
+            return [Rival(str(who), self.snapshot(who.name))]
+        if who.kind == RUN:
+            return [Rival(str(who), self.other_run(who.name, layout.describe()))]
+        return [Rival(str(who))]
 
     def steps(self) -> list[int]:
         """Of the run's own snapshots, oldest first."""
@@ -131,6 +119,65 @@ class Rivals:
         policies, their_layout = load_policies(reference)
         check_same_layout(their_layout, layout, f"{folder} and {self.run.path}")
         return policies
+
+
+def spelled_out(
+    wanted: Sequence[str], layout: Layout, controllers: Mapping[str, Mapping[str, int]]
+) -> list[Who]:
+    """Whom eval.against names, each once; 'bots' are all of them, or nobody in a game for one."""
+    found: list[Who] = []
+    bots = bot_names(controllers)
+    for name in wanted:
+        who = read(name, (SELF, BOTS, BOT, SNAPSHOTS), bots, "eval.against")
+        if who.kind != BOTS:
+            found.append(who)
+        elif not alone(layout):
+            found += [Who(BOT, bot) for bot in bots]
+    return list(dict.fromkeys(found))
+
+
+def sample(steps: Sequence[int], policies_of: Callable[[int], Policies]) -> list[Rival]:
+    """What 'snapshots' stands for: some, evenly over those of these steps, oldest first. Those of
+    the older half are marked, for they show what has been forgotten."""
+    older = steps[: len(steps) // 2]
+    return [
+        Rival(
+            f"{SNAPSHOT}:{step}",
+            policies_of(step),
+            (SNAPSHOTS, "older_snapshots") if step in older else (SNAPSHOTS,),
+        )
+        for step in evenly(steps, SAMPLE)
+    ]
+
+
+def measure_each(
+    make: Callable[[int], Batch],
+    policies: Policies,
+    rivals: Sequence[Rival],
+    episodes: int,
+    seed: int,
+    greedy: bool = False,
+    keep: Callable[[Any, str], None] | None = None,
+    on_step: Callable[[int], None] = lambda done: None,
+) -> dict[str, np.ndarray]:
+    """OPPONENT/METRIC, a value per episode: so many episodes against each rival, and those of a
+    group together. For the rest see `measure`."""
+    values: dict[str, np.ndarray] = {}
+    for number, rival in enumerate(rivals):
+        before = number * episodes
+        found = measure(
+            make,
+            policies,
+            rival.name,
+            episodes,
+            seed,
+            greedy,
+            keep,
+            rivals=rival.policies,
+            on_step=lambda done, before=before: on_step(before + done),  # type: ignore[misc]
+        )
+        values |= {f"{rival.name}/{name}": v for name, v in found.items()}
+    return values | together(values, {rival.name: rival.groups for rival in rivals})
 
 
 def game_name(run: Run) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ludus.intervals import GREEDY, HIGH, LOW, is_plain
+
 FALLS = ("loss_rate", "draw_rate")  # beside goal metrics, what is better low
 
 
 def lower_is_better(name: str, layout: Mapping[str, Any]) -> bool:
     """`layout`: the game's, as game.json and Layout.describe() have it."""
-    last = name.removesuffix("_greedy").rpartition("/")[2]
+    last = name.removesuffix(GREEDY).rpartition("/")[2]
     return last in FALLS or not layout.get("goal_metrics", {}).get(last, {}).get(
         "higher_is_better", True
     )
@@ -31,8 +33,8 @@ def newest(lines: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, An
         return None
     parts = {
         "value": name,
-        "low": f"{name}_low",
-        "high": f"{name}_high",
+        "low": name + LOW,
+        "high": name + HIGH,
         "step": "progress/agent_steps",
     }
     return {"metric": name, **{part: line.get(key) for part, key in parts.items()}}
@@ -48,11 +50,7 @@ def in_words(name: str) -> str:
 def measurements(names: Iterable[str], lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """The evaluated metrics worth a reader's time: without ends of intervals, lengths and greedy
     play, and without the rates of outcomes that repeat a goal metric (win and win_rate)."""
-    shown = [
-        n
-        for n in names
-        if n.startswith("eval/") and not n.endswith(("_low", "_high", "_greedy", "length"))
-    ]
+    shown = [n for n in names if n.startswith("eval/") and is_plain(n) and not n.endswith("length")]
     return [
         n
         for n in shown

@@ -19,6 +19,7 @@ from ludus.errors import RuleError, nearest
 from ludus.sim.game import KINDS, Choice, Each, Field, Game, Phase, Settings, evaluate
 from ludus.sim.layout import ENGINE_FIELDS, RULE_FIELDS, Layout, accessible
 from ludus.sim.program import controllers
+from ludus.who import BOT, SELF, bot_names, read
 
 
 @dataclass
@@ -288,7 +289,7 @@ def _check_declaration(game: Game) -> None:
         n: g.roles for n, g in game.goal_metrics.items()
     }
     for name, meant in meant_for.items():
-        for role_name in [meant] if isinstance(meant, str) else (meant or ()):
+        for role_name in meant or ():
             if role_name not in roles:
                 raise RuleError(
                     f"{here}: '{name}' is for the unknown role '{role_name}': "
@@ -349,23 +350,12 @@ def _check_headline(game: Game) -> None:
         raise RuleError(
             f"{here} names the unknown goal metric '{goal}': {nearest(goal, game.goal_metrics)}"
         )
-    known = dict.fromkeys(f"bot:{name}" for table in controllers(game).values() for name in table)
-    if against not in ("self", *known):
-        raise RuleError(
-            f"{here} names the unknown opponent '{against}': {nearest(against, ['self', *known])}"
-        )
-    if against == "self" or len(game.roles) == 1:
+    who = read(against, (SELF, BOT), bot_names(controllers(game)), here, RuleError)
+    if who.kind == SELF or len(game.roles) == 1:
         return
-    bot, meant = against.removeprefix("bot:"), game.goal_metrics[goal].roles
-    measured = (
-        [r.name for r in game.roles]
-        if meant is None
-        else [meant]
-        if isinstance(meant, str)
-        else list(meant)
-    )
+    measured = [r.name for r in game.roles if game.goal_metrics[goal].concerns(r.name)]
     teams = max(role.teams for role in game.roles) > 1
-    plays = {role for role, table in controllers(game).items() if bot in table}
+    plays = {role for role, table in controllers(game).items() if who.name in table}
     if not any(
         all(r.name in plays for r in game.roles if teams or r.name != mine) for mine in measured
     ):

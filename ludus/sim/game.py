@@ -69,6 +69,14 @@ class Param:
         return isinstance(self.default, int)
 
 
+Roles = str | tuple[str, ...] | None
+"""For which roles something is meant: one, several, or all (None). Kept as a tuple or None."""
+
+
+def _as_tuple(roles: Roles) -> tuple[str, ...] | None:
+    return (roles,) if isinstance(roles, str) else roles
+
+
 KINDS = ("goal", "progress", "shaping", "potential", "cost")
 
 
@@ -85,8 +93,15 @@ class Term:
     weight: float
     most: float | str | None = None
     least: float | str = 0
-    roles: str | tuple[str, ...] | None = None
+    roles: Roles = None
     help: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roles", _as_tuple(self.roles))
+
+    def concerns(self, role: str) -> bool:
+        """Is it paid to this role?"""
+        return self.roles is None or role in self.roles
 
 
 @dataclass(frozen=True)
@@ -95,10 +110,17 @@ class Goal:
     value in an episode counts."""
 
     help: str = ""
-    roles: str | tuple[str, ...] | None = None
+    roles: Roles = None
     higher_is_better: bool = True
     share: bool = False
     """It lies between 0 and 1, and so does its interval."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "roles", _as_tuple(self.roles))
+
+    def concerns(self, role: str) -> bool:
+        """Is it a goal of this role?"""
+        return self.roles is None or role in self.roles
 
 
 @dataclass(frozen=True)

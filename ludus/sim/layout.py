@@ -332,9 +332,7 @@ class Layout:
         out = np.zeros((self.num_agents, len(self.terms)), bool)
         for i, term in enumerate(self.game.rewards.values()):
             for seats in self.seats:
-                if term.roles is None or seats.role in (
-                    [term.roles] if isinstance(term.roles, str) else term.roles
-                ):
+                if term.concerns(seats.role):
                     out[seats.agents, i] = True
         return out
 

@@ -20,22 +20,15 @@ def episode_metrics(batch: Batch) -> tuple[dict[str, float], int]:
     statistics = batch.read_statistics()
     agents = {s.role: s.count * s.teams for s in batch.layout.seats}
     episodes = int(max(s["episodes"] / agents[role] for role, s in statistics.items()))
-    goals = batch.game.goal_metrics
-    terms = batch.layout.describe()["rewards"]
+    goals, rewards = batch.game.goal_metrics, batch.game.rewards
     for role, values in statistics.items():
         for name, value in values.items():
             if name.startswith("goal/"):
-                if _meant_for(goals[name.removeprefix("goal/")].roles, role):
+                if goals[name.removeprefix("goal/")].concerns(role):
                     out[f"goal/{role}/{name.removeprefix('goal/')}"] = value
-            elif not name.startswith("term/") or _meant_for(
-                terms[name.removeprefix("term/")]["roles"], role
-            ):
+            elif not name.startswith("term/") or rewards[name.removeprefix("term/")].concerns(role):
                 out[f"episode/{role}/{name}"] = float(value)
     return out, episodes
-
-
-def _meant_for(roles: Any, role: str) -> bool:
-    return roles is None or role == roles or (not isinstance(roles, str) and role in roles)
 
 
 def sample_episodes(run: Run, batch: Batch, agent_steps: int, most: int) -> int:

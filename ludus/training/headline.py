@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from ludus.batches import layout_of
 from ludus.config import Config
 from ludus.errors import LudusError
-from ludus.play.evaluate import against_list, metric_names
+from ludus.intervals import GREEDY
+from ludus.play.evaluate import metric_names
+from ludus.play.opponents import spelled_out
 from ludus.protocols import Layout
 from ludus.sim.episode import RANDOM
 from ludus.sim.game import Game
 from ludus.sim.program import controllers
+from ludus.who import POOL, SNAPSHOTS
 
 WEAK = ("bot:random", "bot:still")
 
@@ -29,17 +32,16 @@ def evaluated(config: Config, layout: Layout, game: Game | None) -> list[str]:
         if game is not None
         else {s.role: {"random": RANDOM} for s in layout.seats}
     )
-    single = len(layout.seats) == 1 and layout.seats[0].teams == 1
     names = []
-    for against in against_list(bots, config.eval.against, single):
-        seated = "pool" if against == "snapshots" else against
-        names += [f"eval/{against}/{name}" for name in metric_names(layout, game, bots, seated)]
+    for who in spelled_out(config.eval.against, layout, bots):
+        seated = POOL if who.kind == SNAPSHOTS else str(who)
+        names += [f"eval/{who}/{name}" for name in metric_names(layout, game, bots, seated)]
     return names
 
 
 def refuse_unevaluated(setting: str, chosen: str, names: Sequence[str], greedy: bool) -> None:
     """A metric that something waits for must be one of those that evaluations write."""
-    if chosen in names or (greedy and chosen.removesuffix("_greedy") in names):
+    if chosen in names or (greedy and chosen.removesuffix(GREEDY) in names):
         return
     close = difflib.get_close_matches(chosen, names, 3, 0.5)
     opponents, metrics = (dict.fromkeys(name.split("/", 2)[k] for name in names) for k in (1, 2))

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,49 +25,19 @@ from ludus.errors import LudusError
 from ludus.evidence.diagnostics import Diagnostics
 from ludus.files import write_atomically
 from ludus.league.league import League, mixes
-from ludus.play.evaluate import Abandoned, against_list, evaluate
+from ludus.play.evaluate import Abandoned
 from ludus.runs import checkpoint
 from ludus.runs.budget import Anchor, schedule_share, spent
-from ludus.runs.measured import as_good, lower_is_better
 from ludus.runs.run import Run, versions
 from ludus.runs.snapshots import remove_unreferenced
 from ludus.runs.weights import load_all, load_carried, load_tensors, tensors_of
 from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
+from ludus.training.evaluation import Evaluations
 from ludus.training.game_values import evaluated_values, game_metrics
+from ludus.training.progress import Progress, stream_seed
 from ludus.training.watching import RunDoctor
-
-DRAWING_SHARE = 0.05  # of the time: more than that is not spent on pictures of foreign envs
-
-
-@dataclass
-class Progress:
-    """Where a run stands; part of every checkpoint."""
-
-    iteration: int = 0
-    agent_steps: int = 0
-    env_steps: int = 0
-    updates: int = 0
-    episodes: int = 0
-    seconds: float = 0.0
-    evaluated_at_steps: int = 0
-    evaluated_at_seconds: float = 0.0
-    sampled_episodes: int = 0
-    evaluations: int = 0
-    best: dict[str, Any] = field(default_factory=dict)
-    schedule_share: float = 0.0
-    anchor: Anchor = field(default_factory=Anchor)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Progress:
-        return Progress(**{**data, "anchor": Anchor(**data["anchor"])})
-
-
-def stream_seed(seed: int, iteration: int, stream: str) -> int:
-    """A seed for one use in one iteration."""
-    digest = hashlib.sha256(f"{seed}/{iteration}/{stream}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1
 
 
 class Trainer:
@@ -111,7 +79,7 @@ class Trainer:
         self._saved_at: tuple[int, float] = (0, 0.0)
         self._cpu_seconds = 0.0
         self._counted_at = time.perf_counter()
-        self._drawing_seconds = 0.0
+        self.evaluations = Evaluations(self)
 
     def begin(self, schedules_at: float = 0.0) -> None:
         """What a new run does before its checkpoint 0. `schedules_at`: where its schedules start,
@@ -269,12 +237,12 @@ class Trainer:
         """Evaluates and saves where due, then writes the iteration's line."""
         p = self.progress
         improved = False
-        if (self.evaluation_due() or self.share >= 1.0) and not self.stop_requested:
+        if (self.evaluations.due() or self.share >= 1.0) and not self.stop_requested:
             with self.clock("evaluate"), suppress(Abandoned):
-                record |= self.evaluate()
+                record |= self.evaluations.evaluate()
                 if self.stages is not None:
                     self.stages.after_evaluation(record)
-                improved = self.note_best(record)
+                improved = self.evaluations.note_best(record)
         with self.clock("log"):
             line = self.line(record)
             self.run.append_json("metrics.jsonl", line)
@@ -339,124 +307,11 @@ class Trainer:
             f"checkpoint is {self.run.path}@{good[-1]}"
         )
 
-    # -- evaluation --------------------------------------------------------------------------------
-
-    def evaluation_due(self) -> bool:
-        e, p = self.config.eval, self.progress
-        by_steps = (
-            e.every_agent_steps is not None
-            and p.agent_steps - p.evaluated_at_steps >= e.every_agent_steps
-        )
-        by_seconds = (
-            e.every_seconds is not None and p.seconds - p.evaluated_at_seconds >= e.every_seconds
-        )
-        return by_steps or by_seconds
-
-    def evaluate(self) -> dict[str, float]:
-        """Plays against every opponent. Abandoned where someone asks to stop: then it is due as if
-        it had not begun."""
-        e, p = self.config.eval, self.progress
-        policies = self.algorithm.policies
-        single = len(self.batch.layout.seats) == 1 and self.batch.layout.seats[0].teams == 1
-        record: dict[str, float] = {}
-        store = (
-            self.config.log.replay_every and (p.evaluations + 1) % self.config.log.replay_every == 0
-        )
-        for against in against_list(self.batch.controllers, e.against, single):
-            told = partial(self.after_evaluation_step, against)
-            for greedy in (False, True) if e.greedy else (False,):
-                keep = self.replay_keeper(against) if store and not greedy else None
-                if against == "snapshots" and self.league is not None:
-                    metrics = self.league.evaluate(
-                        self.make_evaluation_batch, e.episodes, e.seed, greedy, told
-                    )
-                else:
-                    make = partial(
-                        self.make_evaluation_batch, filmed=keep is not None and self.may_film
-                    )
-                    metrics = evaluate(
-                        make, policies, against, e.episodes, e.seed, greedy, keep, on_step=told
-                    )
-                for name, value in metrics.items():
-                    if greedy:
-                        record[f"eval/{against}/{name}_greedy"] = value["mean"]
-                    else:
-                        record[f"eval/{against}/{name}"] = value["mean"]
-                        record[f"eval/{against}/{name}_low"] = value["low"]
-                        record[f"eval/{against}/{name}_high"] = value["high"]
-        every = e.every_agent_steps
-        p.evaluated_at_steps = p.agent_steps // every * every if every else p.agent_steps
-        p.evaluated_at_seconds = self.elapsed  # an evaluation does not bring the next one nearer
-        p.evaluations += 1
-        return record
-
-    def after_evaluation_step(self, against: str, done: int) -> None:
-        if self.stop_requested:
-            raise Abandoned
-        self.display.status(
-            f"evaluating against {against}, {done} of {self.config.eval.episodes} episodes"
-        )
-
-    @property
-    def may_film(self) -> bool:
-        """Envs of other libraries draw slowly: now and then, and at the end."""
-        return self._drawing_seconds <= DRAWING_SHARE * self.progress.seconds or self.share >= 1.0
-
-    def replay_keeper(self, against: str) -> Callable[[Any, str], None]:
-        """Stores the best, the worst and a random episode of the role that is measured; drops the
-        oldest replays."""
-        folder, step = self.run.path / "replays", self.progress.agent_steps
-
-        def keep(recorder: Any, role: str) -> None:
-            self._drawing_seconds += getattr(recorder, "drawing_seconds", 0.0)
-            seats = next(
-                (s for s in self.batch.layout.seats if s.role == role), self.batch.layout.seats[0]
-            )
-            for label, env in recorder.chosen(seats.start).items():
-                name = f"{step:012d}-{against.replace(':', '_')}-{seats.role}-{label}.safetensors"
-                header = {
-                    "source": self.config.game,
-                    "step": step,
-                    "against": against,
-                    "role": seats.role,
-                    "label": label,
-                }
-                recorder.save(folder / name, env, header)
-            for old in sorted(folder.glob("*.safetensors"))[: -self.config.log.replays or None]:
-                old.unlink()
-
-        return keep
-
-    def make_evaluation_batch(self, num_envs: int, filmed: bool = False) -> Any:
-        return make_batch(
-            self.config,
-            num_envs,
-            self.config.eval.seed,
-            held_out=True,
-            validation=True,
-            filmed=filmed,
-        )
-
     def make_like(self, num_envs: int) -> Any:
         """A batch of the game as it is trained on."""
         return make_batch(
             self.config, num_envs, self.config.seed, threads=self.config.train.threads or 1
         )
-
-    def note_best(self, record: Mapping[str, Any]) -> bool:
-        """Is this the best evaluation so far (or as good)? Then its checkpoint is kept."""
-        name, best = self.config.checkpoint.best_metric, self.progress.best
-        if name is None or name not in record:
-            return False
-        lower = lower_is_better(name, self.batch.layout.describe())
-        if best.get("metric") == name and not as_good(record[name], best["value"], lower):
-            return False
-        self.progress.best = {
-            "metric": name,
-            "value": record[name],
-            "step": self.progress.agent_steps,
-        }
-        return True
 
     # -- checkpoints -------------------------------------------------------------------------------
 

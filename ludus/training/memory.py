@@ -13,7 +13,7 @@ from ludus.league.league import mixes
 from ludus.machine import free_memory
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
-from ludus.play.lineups import parse_mix
+from ludus.who import POOL, read_mix
 
 # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
 SPARE = 0.8
@@ -33,7 +33,7 @@ def parts_per_env(config: Config) -> dict[str, int]:
         return parts
     learn = config.learn
     players = (
-        2 if any("pool" in parse_mix(mix) for mix in mixes(config)) else 1
+        2 if any(POOL in read_mix(mix) for mix in mixes(config)) else 1
     )  # an env meets the snapshot of one slot
     parts |= {"rollout": 0, "memory": 0}
     for seats in layout.seats:

@@ -24,8 +24,8 @@ from ludus.files import sync_folder, write_atomically
 from ludus.league.league import mixes
 from ludus.league.matchmaking import check_sampler
 from ludus.networks.sets import check_sets
-from ludus.play.evaluate import seatings
-from ludus.play.lineups import make_lineups, parse_mix
+from ludus.play.lineups import make_lineups
+from ludus.play.opponents import spelled_out
 from ludus.runs import sinks
 from ludus.runs.run import Run
 from ludus.runs.trust import believe
@@ -38,6 +38,7 @@ from ludus.training.headline import check_stage_metrics, headline
 from ludus.training.loop import Trainer
 from ludus.training.memory import check_memory
 from ludus.training.threads import choose_threads
+from ludus.who import POOL, SNAPSHOTS, read_mix
 
 ABANDONED_AFTER = (
     60.0  # seconds without a change; a run that is just being made has its lock a moment later
@@ -76,13 +77,13 @@ def check_names(config: Config) -> None:
     batch_layout, game = layout_of(config)
     bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
     for against in config.eval.against:
-        if against == "snapshots":
-            if not any("pool" in parse_mix(mix) for mix in mixes(config)):
-                raise LudusError(
-                    "eval.against has snapshots, but none are taken: add pool to league.mix"
-                )
-        elif against not in ("self", "bots"):
-            seatings(batch_layout, bots, against)
+        taken = config.league.snapshot_every and any(POOL in read_mix(m) for m in mixes(config))
+        if against == SNAPSHOTS and not taken:
+            raise LudusError(
+                "eval.against has snapshots, but none are taken: add pool to league.mix, and set "
+                "league.snapshot_every"
+            )
+    spelled_out(config.eval.against, batch_layout, bots)
     for key in OF_ACTIONS:
         for entry in getattr(config.policy, key):
             if entry not in batch_layout.continuous:
@@ -131,7 +132,7 @@ def check_names(config: Config) -> None:
     for mix in mixes(config):
         if mix and game is None:
             raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
-        make_lineups(batch_layout, bots, parse_mix(mix))
+        make_lineups(batch_layout, bots, read_mix(mix))
     check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots, game)
     check_stage_values(config)
     check_stage_metrics(config)

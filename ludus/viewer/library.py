@@ -22,7 +22,6 @@ from ludus.runs.measured import newest
 from ludus.runs.run import Run
 
 POINTS = 400  # of a curve: more than a screen shows
-NOT_SHOWN = ("_low", "_high", "_greedy")
 
 
 class Library:

@@ -15,9 +15,12 @@ from ludus.films.pack import pack
 from ludus.films.resimulate import Script, players
 from ludus.films.shows import Show
 from ludus.sim import Batch
+from ludus.who import BOT, SELF, bot_names, read
 
 MOST_KEYS = 32
 SPEEDS = (0.25, 16.0)
+
+POLICY = "policy"  # what a batch calls the controller that is not a bot
 
 
 class Fault(Exception):
@@ -185,7 +188,7 @@ def seat_bots(
     batch: Batch, cast: Sequence[str], policies: Collection[str], favourites: Sequence[str] = ()
 ) -> None:
     """Hands agents to bots: 'bot:NAME' wherever a role has it, 'ROLE=bot:NAME', 'team0=bot:NAME';
-    'policy' where one is there.
+    'self', the policy, where one is there.
 
     `policies` are the roles that have one. A role that nobody names is played by its policy, or by
     a bot of the game's own.
@@ -193,32 +196,25 @@ def seat_bots(
     chosen: dict[tuple[str, int], str] = {}
     for entry in cast:
         where, _, name = entry.rpartition("=")
-        if not name.startswith("bot:") and name != "policy":
-            raise LudusError(
-                f"'{entry[:80]}' is nobody: use bot:NAME, ROLE=bot:NAME, team0=bot:NAME or a run"
-            )
-        bot = name.removeprefix("bot:")
+        who = read(name, (SELF, BOT), bot_names(batch.controllers), f"'{entry[:80]}'")
+        bot = who.name or POLICY
         places = [
             (s.role, t)
             for s in batch.layout.seats
             for t in range(s.teams)
             if where in ("", s.role, f"team{t}", f"{s.role}{t}")
         ]
-        able = [
-            (role, t) for role, t in places if bot == "policy" or bot in batch.controllers[role]
-        ]
+        able = [(role, t) for role, t in places if bot in (POLICY, *batch.controllers[role])]
         if not able:
             roles = {s.role for s in batch.layout.seats}
-            known = sorted(
-                {f"bot:{n}" for s in batch.layout.seats for n in batch.controllers[s.role]}
-            )
             if not places:
                 raise LudusError(
                     f"'{where[:80]}' is no role or team of {batch.game.name}: "
                     f"{nearest(where[:80], roles)}"
                 )
+            there = sorted({f"bot:{bot}" for role, _ in places for bot in batch.controllers[role]})
             raise LudusError(
-                f"{batch.game.name} has no '{name[:80]}' there: {nearest(name[:80], known)}"
+                f"{batch.game.name} has no {who} for '{where[:80]}': there are {', '.join(there)}"
             )
         chosen |= dict.fromkeys(able, bot)
     for seats in batch.layout.seats:
@@ -228,9 +224,9 @@ def seat_bots(
         liked = [name for name in favourites if name in own] or own[:1]
         for team in range(seats.teams):
             name = chosen.get(
-                (seats.role, team), "policy" if seats.role in policies else liked[team % len(liked)]
+                (seats.role, team), POLICY if seats.role in policies else liked[team % len(liked)]
             )
-            if name == "policy" and seats.role not in policies:
+            if name == POLICY and seats.role not in policies:
                 raise LudusError(
                     f"{seats.role} has no policy here: name a run, or a bot such as bot:{own[0]}"
                 )

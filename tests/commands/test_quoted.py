@@ -11,7 +11,7 @@ import pytest
 import ludus
 from ludus import api
 from ludus.cli import _run
-from ludus.commands import COMMANDS, options
+from ludus.commands import COMMANDS
 from ludus.errors import LudusError
 from ludus.recipes import load_recipe
 
@@ -81,12 +81,11 @@ def only_read(monkeypatch):
 
         return read
 
-    parse_config = reading(options.parse_config)
     for module in {name for name, _ in COMMANDS.values()}:
         imported = importlib.import_module(module)
-        if hasattr(imported, "parse"):
-            monkeypatch.setattr(imported, "parse", reading(imported.parse))
-    monkeypatch.setattr(options, "parse_config", parse_config)
+        for name in ("parse", "parse_config"):
+            if hasattr(imported, name):
+                monkeypatch.setattr(imported, name, reading(getattr(imported, name)))
     monkeypatch.setattr(api, "forkable", lambda reference: load_recipe("pursuit"))
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import ludus.doctor
 
-ALLOWED = {"numpy", "ludus.doctor", "ludus.errors", "ludus.files", *sys.stdlib_module_names}
+ALLOWED = {
+    "numpy",
+    "ludus.doctor",
+    "ludus.errors",
+    "ludus.files",
+    "ludus.intervals",
+    *sys.stdlib_module_names,
+}
 
 
 def test_imports():

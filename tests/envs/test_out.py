@@ -81,7 +81,7 @@ def test_only_the_envs_that_are_over_restart():
 
 
 def test_dead_rows_wait_for_the_others_and_the_last_death_ends_the_episode():
-    env = LudusVectorEnv("pursuit", 3, role="runner", agents=3, opponent="still", max_steps=50)
+    env = LudusVectorEnv("pursuit", 3, role="runner", agents=3, opponent="bot:still", max_steps=50)
     env.reset(seed=3)
     batch = env.batch
     still = {"continuous": np.zeros((3, 1), np.float32), "binary": np.zeros((3, 1), np.int8)}
@@ -147,7 +147,7 @@ def test_what_cannot_be_is_refused():
         chase.reset(seed=0)
         chase.step({"continuous": np.array([np.nan], np.float32), "binary": np.zeros(1, np.int8)})
     with pytest.raises(LudusError, match="no bot 'nobody'"):
-        LudusEnv("pursuit", opponent="nobody")
+        LudusEnv("pursuit", opponent="bot:nobody")
     with pytest.raises(LudusError, match="5 rows do not divide into envs of 3 agents"):
         LudusVectorEnv("pursuit", 5, role="runner", agents=3)
     with pytest.raises(

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from ludus.errors import LudusError
-from ludus.play.lineups import make_lineups, parse_mix
+from ludus.play.lineups import make_lineups
 from ludus.sim import Batch
 from ludus.sim.episode import FROZEN
+from ludus.who import read_mix
 from tests.sim.games import PURSUIT
 
 
@@ -16,12 +17,12 @@ def batch():
 
 
 def test_a_mix_is_weights_by_name():
-    assert parse_mix("self 70, pool 7.5,bot:flee 20, bot:still 0") == {
+    assert read_mix("self 70, pool 7.5,bot:flee 20, bot:still 0") == {
         "self": 70,
         "pool": 7.5,
         "bot:flee": 20,
     }
-    assert parse_mix("") == {}
+    assert read_mix("") == {}
 
 
 @pytest.mark.parametrize(
@@ -34,12 +35,12 @@ def test_a_mix_is_weights_by_name():
 )
 def test_a_mix_that_cannot_work_is_refused(text, words):
     with pytest.raises(LudusError, match=words):
-        parse_mix(text)
+        read_mix(text)
 
 
 def test_each_side_meets_the_opponents_it_can_meet(batch):
     table = make_lineups(
-        batch.layout, batch.controllers, parse_mix("self 1, pool 2, bot:flee 4, bot:random 6")
+        batch.layout, batch.controllers, read_mix("self 1, pool 2, bot:flee 4, bot:random 6")
     )
     chaser, runners = batch.controllers["chaser"], batch.controllers["runner"]
     count = batch.layout.num_agents - 1
@@ -63,11 +64,11 @@ def test_each_side_meets_the_opponents_it_can_meet(batch):
 
 def test_an_unknown_opponent_is_refused(batch):
     with pytest.raises(LudusError, match="did you mean 'bot:flee'"):
-        make_lineups(batch.layout, batch.controllers, parse_mix("bot:fle 1"))
+        make_lineups(batch.layout, batch.controllers, read_mix("bot:fle 1"))
 
 
 def test_envs_draw_by_weight_in_reset_rows_only(batch):
-    table = make_lineups(batch.layout, batch.controllers, parse_mix("self 1, pool 1, bot:flee 2"))
+    table = make_lineups(batch.layout, batch.controllers, read_mix("self 1, pool 1, bot:flee 2"))
     weights = np.array([x.weight for x in table])
     batch.set_lineups(np.array([x.controllers for x in table]), weights)
     batch["slot_open"][...] = True
@@ -86,7 +87,7 @@ def test_envs_draw_by_weight_in_reset_rows_only(batch):
 
 
 def test_a_closed_slot_is_not_drawn(batch):
-    table = make_lineups(batch.layout, batch.controllers, parse_mix("self 1, pool 9"))
+    table = make_lineups(batch.layout, batch.controllers, read_mix("self 1, pool 9"))
     batch.set_lineups(np.array([x.controllers for x in table]), np.array([x.weight for x in table]))
     batch["slot_open"][...] = np.arange(64) >= 32
     batch.reset()
@@ -95,7 +96,7 @@ def test_a_closed_slot_is_not_drawn(batch):
 
 
 def test_without_anybody_live_a_closed_slot_would_have_nothing_to_draw(batch):
-    table = make_lineups(batch.layout, batch.controllers, parse_mix("pool 1"))
+    table = make_lineups(batch.layout, batch.controllers, read_mix("pool 1"))
     with pytest.raises(LudusError, match="every lineup has a frozen opponent"):
         batch.set_lineups(
             np.array([x.controllers for x in table]), np.array([x.weight for x in table])
@@ -105,7 +106,7 @@ def test_without_anybody_live_a_closed_slot_would_have_nothing_to_draw(batch):
 def test_results_count_the_learning_side(batch):
     """The chaser wins when all runners are caught: its lineups' results are its outcomes, those of
     runners theirs."""
-    table = make_lineups(batch.layout, batch.controllers, parse_mix("bot:random 1"))
+    table = make_lineups(batch.layout, batch.controllers, read_mix("bot:random 1"))
     batch.set_lineups(np.array([x.controllers for x in table]), np.array([x.weight for x in table]))
     batch.reset()
     batch.read_lineup_results([slice(None)])

@@ -19,7 +19,7 @@ from ludus.config import (
 from ludus.errors import LudusError
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
-from ludus.play.evaluate import evaluate, measure
+from ludus.play.evaluate import intervals, measure
 from ludus.runs.snapshots import evenly
 from ludus.sim import Batch
 from tests.league.games import HIGH_CARD
@@ -39,7 +39,7 @@ def showing(*cards: int) -> dict[str, Policy]:
 
 
 def against(mine, rivals=None, opponent="pool", episodes=100, **params):
-    return evaluate(
+    values = measure(
         lambda n: Batch(HIGH_CARD, n, overrides=params),
         mine,
         opponent,
@@ -47,6 +47,7 @@ def against(mine, rivals=None, opponent="pool", episodes=100, **params):
         seed=3,
         rivals=rivals,
     )
+    return intervals(values, HIGH_CARD.goal_metrics)
 
 
 def rates(result) -> list[float]:

@@ -102,10 +102,10 @@ def test_memory_recalls_what_it_saw_and_nothing_else_does():
 
 def test_cartpole_cut_at_50_steps_learns_to_balance_for_longer():
     """Truncation bootstraps: trained on 50-step episodes, it balances far beyond."""
-    from ludus.play.evaluate import evaluate
+    from ludus.play.evaluate import measure
 
     ppo = learn("CartPoleShort", 120, gamma=0.99, rollout=32, learning_rate=1e-3, epochs=8)
     policies = {"agent": ppo.roles["agent"].policy}
     config = Config(game="gym:CartPole-v1")
-    result = evaluate(lambda n: make_batch(config, n, 100), policies, "self", 8, 100, greedy=True)
-    assert result["return"]["mean"] >= 200
+    result = measure(lambda n: make_batch(config, n, 100), policies, "self", 8, 100, greedy=True)
+    assert result["return"].mean() >= 200

@@ -119,7 +119,7 @@ def test_values_are_in_units_of_the_game(root, theatre):
     library = theatre.library
     run = library.run("learned")
     script = Script(Replay(run.path / "replays" / next(iter(library.replays(run)))), theatre.shows)
-    policies, _ = theatre.policies_near(run, script)
+    policies, _ = theatre.maker.policies_near(run, script)
     batch = script.begin()
     minds = Minds(policies, batch)
     minds.act()
@@ -263,10 +263,10 @@ def test_a_cast_is_seated():
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("bot:nobody", "has no 'bot:nobody'"),
+        ("bot:nobody", "unknown opponent 'bot:nobody'"),
         ("pilot=bot:hunter", "no role or team"),
-        ("hunter", "is nobody"),
-        ("mech=policy", "no policy here"),
+        ("hunter", "did you mean 'bot:hunter'"),
+        ("mech=self", "no policy here"),
     ],
 )
 def test_a_cast_that_cannot_be_is_refused(entry, words):

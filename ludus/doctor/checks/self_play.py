@@ -10,6 +10,7 @@ from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import Fall, progress, sure_fall
 from ludus.doctor.statistics import tail
+from ludus.intervals import is_plain
 
 FEWEST_EVALUATIONS = 5
 HALF = 0.5
@@ -23,7 +24,7 @@ def _bot_evaluations(log: Log) -> list[Curve]:
     else changes."""
     out = []
     for curve in log.starting("eval/bot"):
-        other = curve.name.endswith(("_low", "_high", "_greedy", "length", "return"))
+        other = not is_plain(curve.name) or curve.name.endswith(("length", "return"))
         if not other and curve.name.rsplit("/", 1)[-1] not in log.better_low and len(curve) >= 3:
             out.append(curve)
     return out

@@ -21,7 +21,7 @@ from ludus.league.matchmaking import draw
 from ludus.play.evaluate import measure
 from ludus.play.player import Player
 from ludus.sim.episode import FROZEN
-from ludus.training.loop import Trainer
+from ludus.training.evaluation import make_evaluation_batch
 
 LEAGUE, MATCHMAKING = "ludus/league/league.py", "ludus/league/matchmaking.py"
 SLOTS, LATER = 2, 100
@@ -255,14 +255,13 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
     holds("a policy is evaluated in training mode", not answers.training and not rival.training)
 
 
-@part("evaluation", "ludus/training/loop.py")
+@part("evaluation", "ludus/training/evaluation.py")
 def evaluation_plays_what_is_held_out(s: Session) -> None:
     """A trainer evaluates in the worlds that the game holds out, with the evaluation's own seed."""
 
     config = s.ppo_config(dict(hidden=(8,)), {})
     config.game = "ludus.examine.selftest.games:DUEL"
-    trainer: Any = SimpleNamespace(config=config)
-    batch = Trainer.make_evaluation_batch(trainer, 2)
+    batch = make_evaluation_batch(config, 2)
     same("max_steps of an evaluation", batch.numpy("max_steps"), [DUEL.held_out["max_steps"]] * 2)
 
 
