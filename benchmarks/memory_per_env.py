@@ -10,6 +10,7 @@ no GPU is needed.
 
 import argparse
 
+from ludus.batches import game_info
 from ludus.config import resolve
 from ludus.recipes import load_recipe
 from ludus.training.memory import SPARE, parts_per_env
@@ -38,7 +39,8 @@ def main() -> None:
     for value in values:
         config = load_recipe(options.recipe)
         config.game_values = {**config.game_values, name: int(value)}
-        parts = parts_per_env(resolve(config))
+        config = resolve(config)
+        parts = parts_per_env(config, game_info(config))
         each = sum(parts.values())
         shown = "".join(
             f" {parts.get(part, 0) / 1e3:>{width}.0f} kB"

@@ -16,12 +16,12 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = "0.1.0"
-__all__ = ["LudusError", "evaluate", "load", "resume", "train"]
+__all__ = ["LudusError", "evaluate", "fork", "load", "resume", "train"]
 
 
 def __getattr__(name: str) -> object:
-    """train, resume, load and evaluate, imported when first used: `import ludus` needs no torch."""
-    if name in ("train", "resume", "load", "evaluate", "fork"):
+    """The functions of `ludus.api`, imported when first used: `import ludus` needs no torch."""
+    if name in ("train", "resume", "fork", "evaluate", "load"):
         from ludus import api
 
         return getattr(api, name)

@@ -3,6 +3,8 @@ env:MODULE:FUNCTION) or elsewhere (remote:PORT)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ludus.config import Config
@@ -12,9 +14,11 @@ from ludus.external.foreign import ForeignBatch
 from ludus.external.gate import Gate
 from ludus.external.pictures import FILMED
 from ludus.games import load_game
+from ludus.protocols import Layout as LayoutProtocol
 from ludus.sim import Batch
-from ludus.sim.game import Game
+from ludus.sim.game import Game, Settings
 from ludus.sim.layout import Layout
+from ludus.sim.program import controllers
 
 FOREIGN = ("gym:", "pettingzoo:", "env:", "remote:")
 # steps of an episode: an evaluation waits for whole ones, and envs elsewhere may have no limit
@@ -26,7 +30,6 @@ def is_foreign(name: str) -> bool:
 
 
 def find_game(name: str) -> tuple[Game, str | None]:
-
     return load_game(name)
 
 
@@ -112,26 +115,44 @@ def _whole_numbers(config: Config) -> set[str]:
     }
 
 
-def layout_of(config: Config) -> tuple[Any, Game | None]:
-    """Names and sizes, without making a batch; and the game, where it is one of ours."""
+@dataclass(frozen=True)
+class GameInfo:
+    """What is known of the game that a config plays, without making a batch of it."""
+
+    layout: LayoutProtocol
+    bots: Mapping[str, Mapping[str, int]]
+    """role → bot → its number in `controller`."""
+    game: Game | None = None
+    """None: an env of another library. So are the following."""
+    preset: str | None = None
+    settings: Settings | None = None
+    """Sizes, parameters and reward weights at the start."""
+    state_bytes: int = 0
+    """Of the simulator, for one env."""
+
+    def rows(self, envs: int) -> dict[str, int]:
+        """Agents of each role, in all envs."""
+        return {s.role: s.count * s.teams * envs for s in self.layout.seats}
+
+    @property
+    def longest(self) -> float | None:
+        """Steps of an episode, where the game says so."""
+        return self.settings.params.get("max_steps") if self.settings is not None else None
+
+
+def game_info(config: Config) -> GameInfo:
+    """Refuses a game or env that cannot be made, and schedules that leave a parameter's range."""
     if is_foreign(config.game):
-        return make_batch(config, 1, config.seed).layout, None
+        batch = make_batch(config, 1, config.seed)
+        return GameInfo(batch.layout, batch.controllers)
     game, preset = find_game(config.game)
-    for share in sorted(
-        {0.0, *(s for n, v in config.game_values.items() for s, _ in parse(v, f"game.{n}").points)}
-    ):
-        settings = game.resolve(
-            values_at(config, share), preset
-        )  # refuses a schedule that leaves a parameter's range
+    points = (s for n, v in config.game_values.items() for s, _ in parse(v, f"game.{n}").points)
+    for share in sorted({0.0, *points}, reverse=True):
+        settings = game.resolve(values_at(config, share), preset)
     for name in scheduled(config, 0.0):
         if name in settings.sizes:
             raise LudusError(
                 f"game.{name} is a size and cannot change during a run: give it one number"
             )
-    return Layout(game, settings), game
-
-
-def role_rows(config: Config) -> dict[str, int]:
-    """Agents of each role over all envs. A game or env that cannot be made is refused here, before
-    anything is written."""
-    return {s.role: s.count * s.teams * config.envs for s in layout_of(config)[0].seats}
+    layout = Layout(game, settings)
+    return GameInfo(layout, controllers(game), game, preset, settings, layout.bytes_per_env())

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from ludus.protocols import Batch
-from ludus.sim import Batch as GameBatch
-from ludus.sim.game import evaluate
+from ludus.sim.game import Game, Settings, evaluate
 
 
-def feasible_values(batch: Batch, role: str, gamma: float) -> tuple[float, float] | None:
-    """The lowest and the highest possible value, in units of reward; None where rewards are not
-    declared.
+def feasible_values(game: Game, settings: Settings, role: str, gamma: float) -> tuple[float, float]:
+    """The lowest and the highest possible value, in units of reward.
 
     A term that is bounded over an episode is so over its rest, if its sign never changes; otherwise
     what is still to come can be as large as the distance between its bounds. Values look beyond an
     episode that is cut off, so a term that pays every step may add up for 1 / (1 − gamma) steps
     where that is longer.
     """
-    if not isinstance(batch, GameBatch):
-        return None
-    settings, rewards = batch.settings, batch.game.rewards
     names = {**settings.sizes, **settings.params}
     steps = float(names.get("max_steps", 1000))
     longer = max(1.0, 1 / ((1 - gamma) * steps)) if gamma < 1 else 1.0
     low = high = 0.0
-    for name, term in rewards.items():
+    for name, term in game.rewards.items():
         if not term.concerns(role):
             continue
         weight = settings.weights[name]

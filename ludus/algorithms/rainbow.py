@@ -31,6 +31,7 @@ from ludus.config import Config, RainbowConfig
 from ludus.config.schedules import parse
 from ludus.networks.q_policy import NoisyLinear, QPolicy, move
 from ludus.protocols import Batch
+from ludus.sim import Batch as GameBatch
 
 SAMPLE = 512  # rows for diagnostics
 SAVED_BYTES = 256_000_000  # a larger replay is no part of checkpoints
@@ -244,10 +245,15 @@ class Rainbow(Learner):
     def __init__(self, batch: Batch, config: Config) -> None:
         super().__init__(batch, config, Role)
         self.c = config.rainbow
-        self.feasible = {
-            name: feasible_values(batch, name, max(parse(self.c.gamma).values))
-            for name in self.roles
-        }
+        longest = max(parse(self.c.gamma).values)
+        self.feasible = (
+            {
+                name: feasible_values(batch.game, batch.settings, name, longest)
+                for name in self.roles
+            }
+            if isinstance(batch, GameBatch)  # envs of other libraries declare no rewards
+            else {}
+        )
         self.rollout_steps = self.c.rollout
 
     # -- what the trainer asks for -----------------------------------------------------------------
@@ -524,7 +530,7 @@ class Rainbow(Learner):
                 del out[name]  # nothing was learned: there is no loss, rather than one of 0
             elif name in SUMS:
                 out[name] /= updates
-        feasible = self.feasible[role.name]
+        feasible = self.feasible.get(role.name)
         if feasible is not None:
             out |= {"q_feasible_low": feasible[0], "q_feasible_high": feasible[1]}
         return {**out, "epsilon": float(role.epsilon)}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import layout_of, make_batch
+from ludus.batches import game_info, make_batch
 from ludus.config import Config
 from ludus.errors import LudusError
 
@@ -205,7 +205,7 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
     if config.device != "cpu":
         raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
     if config.algorithm == "rainbow":
-        if layout_of(config)[0].seen:
+        if game_info(config).layout.seen:
             raise LudusError(
                 f"sb3 is given numbers, and {config.game} is seen as pictures: leave --against sb3 "
                 "out, or use racing_lidar"

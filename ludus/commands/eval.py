@@ -55,8 +55,8 @@ def main(arguments: list[str]) -> int:
         "ludus eval runs/pursuit-1@best --against bot:flee snapshots runs/pursuit-2 --episodes 500 "
         "--json",
     )
-    options.believe(options.run, *options.against)
     if options.analyse:
+        options.believe(options.run)
         return analyse(options)
     from ludus.api import evaluate
 
@@ -69,6 +69,7 @@ def main(arguments: list[str]) -> int:
         seed=options.seed,
         greedy=options.greedy,
         silence=options.silence,
+        trust=options.trust,
     )
     if options.json:
         for value in result[

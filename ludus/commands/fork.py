@@ -16,7 +16,7 @@ EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-e
 
 
 def main(arguments: list[str]) -> int:
-    from ludus.api import fork, forkable
+    from ludus.training.start import fork, forkable
 
     if arguments and arguments[0] in ("-h", "--help"):
         print(

@@ -6,11 +6,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass, field, make_dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 
-from ludus.batches import find_game, is_foreign, layout_of
+from ludus.batches import find_game, game_info, is_foreign
 from ludus.commands.parsing import ReadsRuns
 from ludus.config import (
     SHARED_BY_ROLES,
@@ -22,7 +22,6 @@ from ludus.config import (
     refuse_preset,
     refuse_unused,
 )
-from ludus.config.schedules import Scalar
 
 SINGLE = {
     "envs": (int, "Number of envs."),
@@ -105,14 +104,15 @@ def _tasks_section(name: str) -> type:
 def _roles_section(name: str) -> type:
     """learn.roles.ROLE.KEY, all unset."""
     roles = (
-        [s.role for s in layout_of(Config(game=name))[0].seats]
+        [s.role for s in game_info(Config(game=name)).layout.seats]
         if is_foreign(name)
         else [r.name for r in find_game(name)[0].roles]
     )
+    types = get_type_hints(PPOConfig)
     keys = [
         (
             f.name,
-            Annotated[_optional(f.type), _help(f"As learn.{f.name.replace('_', '-')}.")],
+            Annotated[types[f.name] | None, _help(f"As learn.{f.name.replace('_', '-')}.")],
             field(default=None),
         )
         for f in dataclasses.fields(PPOConfig)
@@ -122,13 +122,6 @@ def _roles_section(name: str) -> type:
     return make_dataclass(
         "Roles", [(role, one, field(default_factory=one)) for role in roles], kw_only=True
     )
-
-
-def _optional(annotation: Any) -> Any:
-    """A field's type, or None for unset."""
-
-    known: dict[str, Any] = {"Scalar": Scalar, "float": float, "int": int, "bool": bool}
-    return known[str(annotation).removesuffix(" | None")] | None
 
 
 @dataclass(kw_only=True)

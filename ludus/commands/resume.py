@@ -48,9 +48,8 @@ def main(arguments: list[str]) -> int:
     options = parse(
         Resume, arguments, "resume", "ludus resume runs/pursuit-1 --train.total-agent-steps 5000000"
     )
-    options.believe(options.run)
     from ludus.api import resume
 
     budgets = {f"train.{k}": v for k, v in vars(options.train).items() if v is not None}
-    run = resume(options.run, quiet=options.quiet or options.json, **budgets)
+    run = resume(options.run, quiet=options.quiet or options.json, trust=options.trust, **budgets)
     return report(run, options.json, options.full)

@@ -37,10 +37,10 @@ def main(arguments: list[str]) -> int:
         recipe, arguments[1:], f"train {arguments[0]}", EXAMPLE, SUMMARY
     )
     options.believe(*config.league.opponents)
-    from ludus.api import start
+    from ludus.training import start
 
     path = Path(options.run) if options.run else Path("runs") / _name(arguments[0])
-    run = start(
+    run = start.train(
         config,
         origins,
         path,

@@ -5,12 +5,18 @@ A field's docstring is its help text; None means: derived, see `resolve`. An exp
 is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.config.schedules`).
 """
 
-from ludus.config.checks import check
 from ludus.config.curriculum import VARY, CurriculumConfig, Stage, TasksConfig
 from ludus.config.derived import resolve
 from ludus.config.experiment import PRESETS, Config, apply_preset
-from ludus.config.in_use import option_of, refuse_preset, refuse_unused, settings_of
-from ludus.config.league import LeagueConfig
+from ludus.config.in_use import (
+    full_name,
+    option_of,
+    refuse_preset,
+    refuse_unused,
+    set_by_name,
+    settings_of,
+)
+from ludus.config.league import LeagueConfig, mixes
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
 from ludus.config.rainbow import RainbowConfig
@@ -47,14 +53,16 @@ __all__ = [
     "TasksConfig",
     "TrainConfig",
     "apply_preset",
-    "check",
     "check_types",
     "flatten",
+    "full_name",
+    "mixes",
     "option_of",
     "origins",
     "refuse_preset",
     "refuse_unused",
     "resolve",
+    "set_by_name",
     "set_value",
     "settings_of",
     "unflatten",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from ludus.config.limits import AtLeast, Below, OneOf
+from ludus.errors import LudusError
 
 VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
 
@@ -42,9 +46,9 @@ class TasksConfig:
     vary: dict[str, str] = field(default_factory=dict)
     """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5"
     (default: no tasks)."""
-    sampler: str = "learning_progress"
+    sampler: Annotated[str, OneOf(("learning_progress", "uniform"))] = "learning_progress"
     """learning_progress (tasks whose score moves, or is above that of random play) or uniform."""
-    pool: int = 1000
+    pool: Annotated[int, AtLeast(2)] = 1000
     """Tasks to draw from; all of them where fewer are possible."""
     goal: str | None = None
     """Goal metric that is a task's score (default: the game's first)."""
@@ -54,10 +58,23 @@ class TasksConfig:
     """How far the fast average of a task's scores moves per completed episode."""
     slow_rate: float = 0.02
     """The same of the slow average."""
-    evict_share: float = 0.4
+    evict_share: Annotated[float, Below(1)] = 0.4
     """Share of the tasks, those of least progress, that make room for new ones."""
-    evict_after: int = 5
+    evict_after: Annotated[int, AtLeast(1)] = 5
     """Completed episodes before a task may be evicted."""
+
+    def check(self) -> None:
+        """Refuses settings that cannot work together."""
+        if not self.vary and self != TasksConfig():
+            raise LudusError(
+                "curriculum.tasks has settings but no tasks: say what varies with "
+                "curriculum.tasks.vary.PARAMETER"
+            )
+        if not 0 < self.slow_rate < self.fast_rate <= 1:
+            raise LudusError(
+                f"curriculum.tasks: the slow rate {self.slow_rate:g} and the fast rate "
+                f"{self.fast_rate:g} must rise, between 0 and 1"
+            )
 
 
 @dataclass(kw_only=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from ludus.config.curriculum import CurriculumConfig
 from ludus.config.handed_over import source_of
 from ludus.config.league import LeagueConfig
+from ludus.config.limits import AtLeast, OneOf, check_limits
 from ludus.config.policy import PolicyConfig
 from ludus.config.ppo import PPOConfig
 from ludus.config.rainbow import RainbowConfig
@@ -37,13 +38,13 @@ class Config:
     game_values: dict[str, Scalar] = field(default_factory=dict)
     """Sizes, parameters and reward.TERM weights that differ from the game's own; game.KEY on the
     command line."""
-    envs: int = 1024
+    envs: Annotated[int, AtLeast(1)] = 1024
     """Number of envs."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of everything."""
-    device: str = "cpu"
+    device: Annotated[str, OneOf(("cpu", "cuda"))] = "cpu"
     """cpu or cuda."""
-    algorithm: str = "ppo"
+    algorithm: Annotated[str, OneOf(("ppo", "rainbow"))] = "ppo"
     """ppo (settings in learn) or rainbow (settings in rainbow)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     learn: PPOConfig = field(default_factory=PPOConfig)
@@ -66,6 +67,37 @@ class Config:
             if r in self.learn.roles
         }
         return {"learn.learning_rate": self.learn.learning_rate, **own}
+
+    def check(self, rows: Mapping[str, int]) -> None:
+        """Refuses what cannot work, before anything is written: single values, then what does not
+        go together. `rows`: agents of each role, in all envs."""
+        check_limits(self)
+        algorithm, budget = self.algorithm_settings, self.train.total_agent_steps
+        algorithm.check(self, rows)
+        self.policy.strategy.check()
+        self.league.check(self)
+        self.curriculum.tasks.check()
+        if self.eval.seed == self.seed:
+            raise LudusError(
+                f"eval.seed={self.eval.seed} is the seed that is trained on: use another"
+            )
+        if budget is None and self.train.total_seconds is None:
+            raise LudusError(
+                "no budget is given: set train.total_agent_steps or train.total_seconds"
+            )
+        rollout = algorithm.rollout * sum(rows.values())
+        if budget is not None and rollout > budget:
+            section = "rainbow" if self.algorithm == "rainbow" else "learn"
+            raise LudusError(
+                f"one rollout is {rollout:,} agent-steps but the whole budget is {budget:,}: there "
+                f"would be no update; lower {section}.rollout or envs, or raise "
+                "train.total_agent_steps"
+            )
+
+    @property
+    def algorithm_settings(self) -> PPOConfig | RainbowConfig:
+        """Of the algorithm in use."""
+        return self.rainbow if self.algorithm == "rainbow" else self.learn
 
     def __post_init__(self) -> None:
         if not isinstance(self.game, str):

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from ludus.config.experiment import PRESETS, Config
+from ludus.config.values import flatten, set_value
 from ludus.errors import LudusError
 
 SECTION_OF = {"ppo": "learn", "rainbow": "rainbow"}
@@ -51,6 +52,27 @@ def refuse_unused(config: Config, name: str, dashes: bool = False) -> None:
             else f"leave it out, or choose {written['algorithm']} {owner}"
         )
     )
+
+
+def full_name(config: Config, name: str) -> str:
+    """The dotted name that a last name means; of the algorithms' settings, only those of the one in
+    use are meant."""
+    if "." in name:
+        return name
+    unused = "rainbow." if config.algorithm == "ppo" else "learn."
+    named = [n for n in flatten(config) if n == name or n.endswith("." + name)]
+    matches = [n for n in named if not n.startswith(unused)] or named[:1]
+    exact = [n for n in matches if n == name]
+    if len(exact or matches) > 1:
+        raise LudusError(f"'{name}' could be {' or '.join(matches)}: give the dotted name")
+    return (exact or matches or [name])[0]
+
+
+def set_by_name(config: Config, name: str, value: Any) -> None:
+    """Sets a value by its dotted name, or by its last name where that is unique."""
+    full = full_name(config, name)
+    refuse_unused(config, full)
+    set_value(config, full, value)
 
 
 def refuse_preset(config: Config, name: str) -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from ludus.config.limits import AtLeast
+from ludus.errors import LudusError
+from ludus.who import POOL, read_mix
+
+if TYPE_CHECKING:
+    from ludus.config.experiment import Config
 
 
 @dataclass(kw_only=True)
@@ -16,15 +25,38 @@ class LeagueConfig:
     sampler: str = "uniform"
     """Which snapshots: uniform, recent, latest, hard (those that win) or even (those of equal
     strength)."""
-    snapshot_every: int | None = None
+    snapshot_every: Annotated[int | None, AtLeast(0)] = None
     """Agent-steps between snapshots; 0: none are taken (default: a fiftieth of the budget, or of
     100 million)."""
     opponents: tuple[str, ...] = ()
     """Runs (RUN, RUN@STEP, RUN@best) of the same game and network whose policies are in the pool
     from the start, for good."""
-    pool_size: int = 200
+    pool_size: Annotated[int, AtLeast(3)] = 200
     """Most snapshots to keep; thinned so that old ones stay."""
-    slots: int = 8
+    slots: Annotated[int, AtLeast(1)] = 8
     """Snapshots that are in play at the same time, each in a block of envs."""
-    renew_every: int = 10
+    renew_every: Annotated[int, AtLeast(1)] = 10
     """Iterations between replacing the snapshot of one slot by another."""
+
+    def check(self, config: Config) -> None:
+        """Refuses opponents that nobody could meet."""
+        if config.curriculum.stages and self.mix:
+            raise LudusError(
+                "league.mix and curriculum.stages are both set: a stage brings its own mix; leave "
+                "league.mix empty"
+            )
+        pool = any(POOL in read_mix(mix) for mix in mixes(config))
+        if self.opponents and not pool:
+            raise LudusError(
+                "league.opponents are put in the pool, but nobody plays it: add pool to the mix"
+            )
+        if pool and config.envs < self.slots:
+            raise LudusError(
+                f"{config.envs} envs are fewer than the {self.slots} slots, and each needs one: "
+                "use fewer slots"
+            )
+
+
+def mixes(config: Config) -> Sequence[str]:
+    """Those that a run plays, one after the other; empty ones are no opponents."""
+    return [stage.mix for stage in config.curriculum.stages] or [config.league.mix]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from ludus.config.limits import AtLeast, Below, OneOf
+from ludus.errors import LudusError
 
 OF_ACTIONS = (
     "initial_log_std_of",
@@ -21,23 +24,23 @@ class StrategyConfig:
     """A transformer over what was seen of the opponent, whose output joins the observation in the
     first hidden layer."""
 
-    size: str = "none"
+    size: Annotated[str, OneOf(("none", *STRATEGY_SIZES))] = "none"
     """none, small (for CPUs) or full (for a GPU): what is not given below comes from it."""
     entries: str = "opponent_"
     """The observation entries that make up the history, by the beginning of their name."""
-    history: int = 65
+    history: Annotated[int, AtLeast(1)] = 65
     """Steps that it looks back to, the newest included."""
-    stride: int | None = None
+    stride: Annotated[int | None, AtLeast(1)] = None
     """Every so many of them is looked at, counted from the newest (default: small 5, full 1)."""
-    layers: int | None = None
+    layers: Annotated[int | None, AtLeast(1)] = None
     """Attention layers (default: small 2, full 6)."""
-    heads: int | None = None
+    heads: Annotated[int | None, AtLeast(1)] = None
     """Attention heads of a layer (default: small 4, full 8)."""
-    width: int | None = None
+    width: Annotated[int | None, AtLeast(1)] = None
     """Units of a layer (default: small 64, full 256)."""
-    vector: int | None = None
+    vector: Annotated[int | None, AtLeast(1)] = None
     """Size of the strategy vector (default: small 64, full 256)."""
-    dropout: float = 0.0
+    dropout: Annotated[float, Below(1)] = 0.0
     """Share of units left out while learning. The policy that acted had none, so ratios of
     probabilities get noisier."""
 
@@ -48,18 +51,27 @@ class StrategyConfig:
         }
         return dataclasses.replace(self, **missing)
 
+    def check(self) -> None:
+        """Refuses settings that cannot work together."""
+        s = self.filled()
+        if s.width is not None and s.heads is not None and (s.width % s.heads or s.width % 2):
+            raise LudusError(
+                f"policy.strategy.width={s.width} must be even and divide among {s.heads} heads: "
+                f"use a multiple of {2 * s.heads}"
+            )
+
 
 @dataclass(kw_only=True)
 class PolicyConfig:
     """The network of each role."""
 
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: Annotated[tuple[int, ...], AtLeast(1)] = (128, 128)
     """Sizes of the hidden layers."""
-    activation: str = "tanh"
+    activation: Annotated[str, OneOf(("tanh", "relu", "silu"))] = "tanh"
     """tanh, relu or silu."""
-    memory: str = "none"
+    memory: Annotated[str, OneOf(("none", "lstm"))] = "none"
     """none or lstm."""
-    memory_size: int = 128
+    memory_size: Annotated[int, AtLeast(1)] = 128
     """Units of the LSTM."""
     strategy: StrategyConfig = field(default_factory=StrategyConfig)
     sets: tuple[str, ...] = ()

@@ -4,6 +4,9 @@ falls ill."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from ludus.config.limits import Above, AtLeast, OneOf
 
 ON_CRITICAL = ("warn", "stop", "rollback")
 
@@ -12,19 +15,19 @@ ON_CRITICAL = ("warn", "stop", "rollback")
 class TrainConfig:
     """The budget: training ends when one of them is spent."""
 
-    total_agent_steps: int | None = None
+    total_agent_steps: Annotated[int | None, AtLeast(1)] = None
     """Agent-steps (valid decisions of learning agents)."""
-    total_seconds: float | None = None
+    total_seconds: Annotated[float | None, Above(0)] = None
     """Seconds of wall-clock time."""
     stagger: bool = True
     """Cut each env's first episode at a random length, so that envs are out of step."""
-    threads: int | None = None
+    threads: Annotated[int | None, AtLeast(1)] = None
     """CPU threads of simulator and network (default: 1 or all cores, whichever is faster, measured
     once per machine). A run is repeated bit for bit with the same seed and the same number of
     threads."""
     check_bounds: bool = True
     """Stop where an env of another library shows an observation outside of its space."""
-    dtype: str | None = None
+    dtype: Annotated[str | None, OneOf(("float32", "bfloat16"))] = None
     """float32 or bfloat16 (default: float32 on the CPU, bfloat16 on CUDA)."""
     compile: bool | None = None
     """Fuse the small kernels of acting and learning with torch.compile (default: on CUDA, where
@@ -36,15 +39,15 @@ class TrainConfig:
 class EvalConfig:
     """Evaluation during training, on seeds that are not trained on."""
 
-    every_agent_steps: int | None = None
+    every_agent_steps: Annotated[int | None, AtLeast(1)] = None
     """Agent-steps between evaluations (default: a tenth of the budget)."""
-    every_seconds: float | None = None
+    every_seconds: Annotated[float | None, Above(0)] = None
     """Seconds between evaluations."""
-    episodes: int = 64
+    episodes: Annotated[int, AtLeast(1)] = 64
     """Episodes per opponent."""
     against: tuple[str, ...] = ("self", "bots")
     """Opponents: self, bots (all of them), bot:NAME, snapshots (a few, evenly over the pool)."""
-    seed: int = 1_000_003
+    seed: Annotated[int, AtLeast(0)] = 1_000_003
     """Seed of the evaluation envs."""
     greedy: bool = True
     """Evaluate the most likely action too, beside sampled ones."""
@@ -54,11 +57,11 @@ class EvalConfig:
 class CheckpointConfig:
     """What is kept, and when."""
 
-    every_agent_steps: int | None = None
+    every_agent_steps: Annotated[int | None, AtLeast(1)] = None
     """Agent-steps between checkpoints."""
-    every_seconds: float | None = 60.0
+    every_seconds: Annotated[float | None, Above(0)] = 60.0
     """Seconds between checkpoints."""
-    keep: int = 3
+    keep: Annotated[int, AtLeast(1)] = 3
     """Newest checkpoints to keep; the first, the best and the last stay anyway."""
     best_metric: str | None = None
     """Evaluated metric that decides which checkpoint is best and comes first in lists and reports,
@@ -74,14 +77,14 @@ class LogConfig:
     """TensorBoard events beside metrics.jsonl."""
     wandb: str | None = None
     """Project at Weights & Biases to log to as well."""
-    diagnostics_every: int = 20
+    diagnostics_every: Annotated[int, AtLeast(0)] = 20
     """Iterations between lines of diagnostics.jsonl; 0: never."""
-    episodes: int = 2000
+    episodes: Annotated[int, AtLeast(0)] = 2000
     """At most this many episodes are sampled into episodes.csv."""
-    replay_every: int = 1
+    replay_every: Annotated[int, AtLeast(0)] = 1
     """Evaluations between stored replays (best, worst and a random episode per opponent); 0:
     never."""
-    replays: int = 30
+    replays: Annotated[int, AtLeast(0)] = 30
     """Newest replays to keep."""
 
 
@@ -90,7 +93,7 @@ class DoctorConfig:
     """The doctor watches every run; what it sees is in findings.jsonl, in the dashboard and in the
     report."""
 
-    on_critical: str = "warn"
+    on_critical: Annotated[str, OneOf(ON_CRITICAL)] = "warn"
     """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a
     new run from the last healthy checkpoint with the suggested change (never for a finding that
     depends on the clock)."""

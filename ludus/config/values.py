@@ -9,7 +9,6 @@ from typing import Any
 from ludus.config.curriculum import VARY, Stage
 from ludus.config.experiment import PRESETS, Config
 from ludus.config.policy import OF_ACTIONS
-from ludus.config.ppo import SHARED_BY_ROLES
 from ludus.errors import LudusError, nearest
 
 
@@ -57,7 +56,7 @@ def set_value(config: Config, name: str, value: Any) -> None:
         getattr(config.policy, sections[1])[key] = value
         return
     if sections[:2] == ["learn", "roles"] and len(sections) == 3:
-        set_role_value(config, sections[2], key, value)
+        config.learn.set_for_role(sections[2], key, value)
         return
     if name == "curriculum.stages":
         config.curriculum.stages = tuple(
@@ -69,14 +68,6 @@ def set_value(config: Config, name: str, value: Any) -> None:
     if target is None or key not in {f.name for f in dataclasses.fields(target)}:
         raise LudusError(f"unknown key '{name}': {nearest(name, flatten(config))}")
     setattr(target, key, tuple(value) if isinstance(value, list) else value)
-
-
-def set_role_value(config: Config, role: str, key: str, value: Any) -> None:
-    allowed = [f.name for f in dataclasses.fields(config.learn) if f.name not in SHARED_BY_ROLES]
-    if key not in allowed:
-        reason = "is the same for all roles" if key in SHARED_BY_ROLES else nearest(key, allowed)
-        raise LudusError(f"learn.roles.{role}.{key} cannot be set: {reason}")
-    config.learn.roles.setdefault(role, {})[key] = value
 
 
 def origins(final: Config, recipe: Config, preset: str | None = None) -> dict[str, str]:

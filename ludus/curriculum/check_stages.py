@@ -3,25 +3,25 @@ trained."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ludus.config import Stage
+from ludus.batches import GameInfo, values_at
+from ludus.config import Config, Stage
 from ludus.errors import LudusError, nearest
 from ludus.league.tally import RECENT
+from ludus.play.evaluated import evaluated, refuse_unevaluated
 from ludus.play.lineups import make_lineups
-from ludus.protocols import Layout
+from ludus.protocols import Layout as LayoutProtocol
 from ludus.sim.game import Game
+from ludus.sim.layout import Layout
 from ludus.who import read_mix
 
 
-def check_stages(
-    stages: Sequence[Stage],
-    first: int,
-    layout: Layout,
-    bots: Mapping[str, Mapping[str, int]],
-    game: Game | None,
-) -> None:
-    """Refuses a curriculum that can never move on, or begins where there is no stage."""
+def check_stages(config: Config, info: GameInfo) -> None:
+    """Refuses a curriculum that can never move on, begins where there is no stage, or changes the
+    game in a way that it cannot be changed."""
+    stages, first = config.curriculum.stages, config.curriculum.first_stage
+    layout, bots, game = info.layout, info.bots, info.game
     if not 1 <= first <= max(len(stages), 1):
         raise LudusError(
             f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to "
@@ -35,6 +35,35 @@ def check_stages(
             _check_end(stage, where)
             _check_opponent(stage, where, layout, bots)
             _check_metric(stage, where, layout, game)
+        if stage.metric.startswith("eval/"):
+            names = evaluated(config, info)
+            refuse_unevaluated(f"metric of stage {i + 1}", stage.metric, names, greedy=False)
+    if stages and game is None:
+        raise LudusError(
+            f"{config.game} has no opponents and no parameters that stages could change: leave "
+            "curriculum.stages empty"
+        )
+    for i, stage in enumerate(stages):
+        _check_values(stage, f"stage {i + 1} of {len(stages)}", config, info)
+
+
+def _check_values(stage: Stage, where: str, config: Config, info: GameInfo) -> None:
+    """Game values must fit the game, and other sizes must leave the policy as it is."""
+    game = info.game
+    assert game is not None
+    settings = game.resolve({**values_at(config, 0.0), **stage.game}, info.preset)
+    layout, first = Layout(game, settings), info.layout.describe()
+    other = layout.describe()
+    sizes = {n: v for n, v in stage.game.items() if n in game.sizes}
+    for part in ("observation", "seen", "action"):
+        if other.get(part) != first.get(part):
+            named = ", ".join(f"{n}={v:g}" for n, v in sizes.items())
+            raise LudusError(
+                f"{where} has {named}, with which agents have another {part}: a policy cannot "
+                "carry over; use sizes that leave it alone"
+            )
+    if sizes:
+        config.check({s.role: s.count * s.teams * config.envs for s in layout.seats})
 
 
 def _check_last(stage: Stage, where: str) -> None:
@@ -71,7 +100,7 @@ def _check_end(stage: Stage, where: str) -> None:
 
 
 def _check_opponent(
-    stage: Stage, where: str, layout: Layout, bots: Mapping[str, Mapping[str, int]]
+    stage: Stage, where: str, layout: LayoutProtocol, bots: Mapping[str, Mapping[str, int]]
 ) -> None:
     if not stage.opponent:
         return
@@ -99,7 +128,7 @@ def _check_opponent(
         )
 
 
-def _check_metric(stage: Stage, where: str, layout: Layout, game: Game | None) -> None:
+def _check_metric(stage: Stage, where: str, layout: LayoutProtocol, game: Game | None) -> None:
     kind, _, rest = stage.metric.partition("/")
     if not stage.metric or (kind == "eval" and rest):
         return

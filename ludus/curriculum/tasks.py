@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import find_game, scheduled, values_at
+from ludus.batches import GameInfo, find_game, scheduled, values_at
 from ludus.config import Config, TasksConfig
 from ludus.curriculum.buckets import Bucket, make_buckets
 from ludus.curriculum.learning_progress import TaskPool
@@ -24,7 +24,6 @@ from ludus.play.evaluate import play
 from ludus.play.lineups import Lineup
 from ludus.sim import Batch
 from ludus.sim.episode import RANDOM
-from ludus.sim.game import Game
 
 BASELINE_ENVS = (
     64  # episodes of random play that the baseline is measured over, each of another task
@@ -176,9 +175,9 @@ def buckets_of(config: Config) -> list[Bucket]:
     return make_buckets(config.curriculum.tasks.vary, game, values_at(config, 0.0), preset)
 
 
-def check_tasks(config: Config, game: Game | None) -> None:
+def check_tasks(config: Config, info: GameInfo) -> None:
     """Refuses tasks that cannot be played."""
-    tasks = config.curriculum.tasks
+    tasks, game = config.curriculum.tasks, info.game
     if not tasks.vary:
         return
     if game is None:

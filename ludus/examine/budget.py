@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ludus.algorithms.rainbow import epsilon_at
-from ludus.batches import role_rows
+from ludus.batches import game_info
 from ludus.config import Config
 from ludus.doctor.before.budget import Budget
 from ludus.machine import cores
@@ -21,10 +21,11 @@ def examine_budget(
     """`small`: a small version of the config that was tried out, with the bytes of its buffers."""
     rainbow = config.algorithm == "rainbow"
     learn: Any = config.rainbow if rainbow else config.learn
-    rows = sum(role_rows(config).values())
+    rows = sum(game_info(config).rows(config.envs).values())
     rollout = rows * learn.rollout
     small_rollout = (
-        sum(role_rows(small).values()) * (small.rainbow if rainbow else small.learn).rollout
+        sum(game_info(small).rows(small.envs).values())
+        * (small.rainbow if rainbow else small.learn).rollout
     )
     total = config.train.total_agent_steps
     checkpoint = config.checkpoint

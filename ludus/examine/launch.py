@@ -24,6 +24,7 @@ from ludus.doctor.trials import levels, read_result, write_result
 from ludus.errors import LudusError
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
+from ludus.training import start
 
 BULKY = ("checkpoints", "replays", "snapshots", "discarded")
 POLL_SECONDS = 0.1
@@ -115,7 +116,7 @@ def _train(folder: Path) -> None:
         else:
             shutil.rmtree(run, ignore_errors=True)
             config = unflatten(json.loads((folder / "trial.json").read_text())["values"])
-            api.start(config, {}, run, quiet=True)
+            start.train(config, {}, run, quiet=True)
     except LudusError as error:
         possible = (
             run / "metrics.jsonl"

@@ -19,7 +19,6 @@ from ludus.algorithms.next_keys import KeyPredictor
 from ludus.examine.strategy import SWITCHER, act, another_opponent, seat
 from ludus.networks.policy import Policy
 from ludus.runs import checkpoint
-from ludus.runs.run import Run, split_reference
 from ludus.sim import Batch
 
 NAME = "key_predictor"
@@ -30,13 +29,10 @@ STEPS = 300
 def predictors(reference: str, observation: Sequence[str]) -> dict[str, KeyPredictor]:
     """Role → what tells keys from the strategy vector and an observation; empty where the run
     learned without, with other observations than these, or before they were read."""
-    folder, mark = split_reference(reference)
-    run = Run(folder)
-    step = checkpoint.find(run, mark)
-    manifest = checkpoint.read_manifest(run, step)
-    if list(manifest["layout"]["observation"]) != list(observation):
+    saved = checkpoint.find_checkpoint(reference)
+    if list(saved.manifest["layout"]["observation"]) != list(observation):
         return {}
-    tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
+    tensors = saved.tensors("policy")
     found: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         role, _, inside = name.partition(f"/{NAME}/")

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus import __version__
-from ludus.batches import layout_of
+from ludus.batches import game_info
 from ludus.errors import LudusError
 from ludus.networks.encoders import AMOUNT, CELL, FEATURE, TokenTable, shaped, steps_back, stored_as
 from ludus.networks.memory import LSTM, NoMemory
@@ -200,7 +200,7 @@ def export_run(reference: str, folder: Path | None = None) -> list[Path]:
     where, _ = split_reference(reference)
     config = Run(where).config()
     config.device = "cpu"
-    num_masked = layout_of(config)[0].sizes["num_masked"]
+    num_masked = game_info(config).layout.sizes["num_masked"]
     target = folder if folder is not None else where / "export"
     return [
         export_policy(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.config import Config
+from ludus.config import Config, mixes
 from ludus.errors import LudusError
 from ludus.files import read_lines
 from ludus.league.matchmaking import draw
@@ -326,8 +326,3 @@ def load_opponent(
 
 def describe(policy: ActingPolicy) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in policy.state_dict().items()}
-
-
-def mixes(config: Config) -> list[str]:
-    """The mix of every stage, or the only one."""
-    return [stage.mix for stage in config.curriculum.stages] or [config.league.mix]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ludus.errors import LudusError, nearest
-
 RECENT_SHARE = 0.99  # of draws that fall on the newest tenth
 UNKNOWN = 0.5  # score against a snapshot that was not met yet
 
@@ -46,11 +44,6 @@ def even(scores: np.ndarray) -> np.ndarray:
 SAMPLERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     f.__name__: f for f in (uniform, recent, latest, hard, even)
 }
-
-
-def check_sampler(name: str) -> None:
-    if name not in SAMPLERS:
-        raise LudusError(f"league.sampler={name} is unknown: {nearest(name, SAMPLERS)}")
 
 
 def draw(

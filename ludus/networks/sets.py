@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.networks.memory import ROOT_2, orthogonal
 
@@ -50,24 +49,6 @@ def sets_of(entries: Sequence[str], prefixes: Sequence[str]) -> dict[str, Member
             names, tuple(tuple(found[i][name] for name in names) for i in sorted(found))
         )
     return out
-
-
-def check_sets(config: Config, entries: Sequence[str]) -> None:
-    """Refuses sets that the observation does not have, or that could not be read in any order."""
-    if not config.policy.sets:
-        return
-    sets_of(entries, config.policy.sets)
-    if config.algorithm != "ppo":
-        raise LudusError(
-            f"policy.sets is read by the networks of ppo, not of {config.algorithm}: leave it empty"
-        )
-    if config.policy.normalise_observation:
-        raise LudusError(
-            "policy.sets needs policy.normalise_observation False: statistics of its own for every "
-            "entry tell members apart"
-        )
-    if not config.policy.hidden:
-        raise LudusError("policy.sets joins in the first hidden layer: give policy.hidden a layer")
 
 
 class SetEncoder(nn.Module):

@@ -23,11 +23,11 @@ from safetensors.torch import load_file, save_file
 from ludus.errors import LudusError, reason
 from ludus.files import read_json, regular, settle, sync_folder, write_atomically
 from ludus.runs.budget import BUDGETS
-from ludus.runs.run import Run, remove
+from ludus.runs.run import Run, remove, split_reference
 
 FORMAT = 2
 STEP_DIGITS = 12  # of a checkpoint's folder
-FILES = ("policy.safetensors", "optimizer.safetensors", "state.safetensors")
+PARTS = ("policy", "optimizer", "state")  # each a file of tensors
 
 
 def folder(run: Run, step: int) -> Path:
@@ -62,10 +62,9 @@ def save(
         ):  # a file that is safe in a folder that is not is lost with it
             sync_folder(above)
         files = {}
-        for name in FILES:
-            data = {
-                k: v.detach().cpu().contiguous() for k, v in tensors[name.split(".")[0]].items()
-            }
+        for part in PARTS:
+            name = f"{part}.safetensors"
+            data = {k: v.detach().cpu().contiguous() for k, v in tensors[part].items()}
             save_file(data, path / name)
             settle(path / name)
             with open(path / name, "rb") as file:
@@ -203,40 +202,59 @@ def refuse_changed_settings(run: Run, manifest: Mapping[str, Any]) -> None:
         )
 
 
-def verify(run: Run, step: int) -> dict[str, Any]:
-    """The manifest of a checkpoint whose files are all there and whole, and whose logs are as they
-    were."""
-    manifest = read_manifest(run, step)
-    for name in FILES:
-        read(run, step, manifest, name)
-    run.check_logs(manifest["logs"])
-    return manifest
+class Checkpoint:
+    """A complete checkpoint. Each of its files is read and hashed once, however often it is asked
+    for."""
 
+    def __init__(self, run: Run, step: int) -> None:
+        self.run, self.step = run, step
+        self.manifest = read_manifest(run, step)
+        self.where = f"{run.path}@{step}"
+        self._tensors: dict[str, dict[str, torch.Tensor]] = {}
 
-def read(run: Run, step: int, manifest: Mapping[str, Any], name: str) -> dict[str, torch.Tensor]:
-    """The tensors of one file, after making sure that it is the file that was written."""
-    refuse_changed_settings(run, manifest)
-    path = folder(run, step) / name
-    expected = manifest["files"][name]
-    try:
-        regular(path)
-        size = path.stat().st_size
-        if size != expected["bytes"]:
-            raise LudusError(
-                f"{path} is {size:,} bytes instead of {expected['bytes']:,}: it was cut off or "
-                f"replaced; {_alternative(run, step)}"
-            )
-        with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != expected["sha256"]:
+    def verify(self) -> None:
+        """Its files are all there and whole, and the logs begin as they were."""
+        for part in PARTS:
+            self.tensors(part)
+        self.run.check_logs(self.manifest["logs"])
+
+    def tensors(self, part: str) -> dict[str, torch.Tensor]:
+        """Of policy, optimizer or state, after making sure that the file is the one that was
+        written."""
+        if not self._tensors:
+            refuse_changed_settings(self.run, self.manifest)
+        if part not in self._tensors:
+            self._tensors[part] = self._read(f"{part}.safetensors")
+        return self._tensors[part]
+
+    def _read(self, name: str) -> dict[str, torch.Tensor]:
+        path, expected = folder(self.run, self.step) / name, self.manifest["files"][name]
+        try:
+            size = regular(path).stat().st_size
+            if size != expected["bytes"]:
+                raise LudusError(
+                    f"{path} is {size:,} bytes instead of {expected['bytes']:,}: it was cut off or "
+                    f"replaced; {_alternative(self.run, self.step)}"
+                )
+            with open(path, "rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != expected["sha256"]:
                 raise LudusError(
                     f"{path} is not the file that was written (its hash differs); "
-                    f"{_alternative(run, step)}"
+                    f"{_alternative(self.run, self.step)}"
                 )
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise LudusError(
-            f"{path} cannot be read ({reason(error)}): {_alternative(run, step)}"
-        ) from None
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise LudusError(
+                f"{path} cannot be read ({reason(error)}): {_alternative(self.run, self.step)}"
+            ) from None
+
+
+def find_checkpoint(reference: str | Path) -> Checkpoint:
+    """Of RUN (its newest), RUN@STEP or RUN@best."""
+    path, mark = split_reference(str(reference))
+    run = Run(path)
+    return Checkpoint(run, find(run, mark))
 
 
 def _alternative(run: Run, step: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ludus.algorithms.algorithm import make_policy
-from ludus.batches import is_foreign, layout_of
+from ludus.batches import game_info, is_foreign
 from ludus.errors import LudusError
 from ludus.external.layout import ForeignLayout
 from ludus.external.spaces import codecs_of
@@ -25,15 +25,11 @@ def load_policies(
 ) -> tuple[dict[str, ActingPolicy], dict[str, Any]]:
     """Every role's policy on the CPU, and the layout they act in (with the step they are from): by
     default the game's as it is now."""
-    folder, mark = split_reference(reference)
-    run = Run(folder)
-    step = checkpoint.find(run, mark)
-    manifest = checkpoint.read_manifest(run, step)
-    tensors = checkpoint.read(run, step, manifest, "policy.safetensors")
+    saved = checkpoint.find_checkpoint(reference)
     policies, described = make_policies(
-        run, tensors, manifest["layout"], f"{folder}@{step}", layout
+        saved.run, saved.tensors("policy"), saved.manifest["layout"], saved.where, layout
     )
-    return policies, {**described, "step": step}
+    return policies, {**described, "step": saved.step}
 
 
 def external_layout(reference: str) -> ForeignLayout | None:
@@ -68,7 +64,7 @@ def make_policies(
     act in."""
     config = run.settings() if layout else run.config()
     config.device = "cpu"
-    layout = layout or layout_of(config)[0]
+    layout = layout or game_info(config).layout
     policies = {}
     for seats in layout.seats:
         policy = make_policy(layout, config, seats.role)

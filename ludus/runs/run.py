@@ -53,12 +53,28 @@ def split_reference(reference: str) -> tuple[Path, str | None]:
     return Path(path), mark or None
 
 
-class Run:
-    """A run folder that exists."""
+def is_locked(folder: Path) -> bool:
+    """Does a process train this run, or make it?"""
+    import fcntl
 
-    def __init__(self, path: Path | str) -> None:
+    try:
+        with open(folder / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+class Run:
+    """A run folder that exists, or a new and empty one."""
+
+    def __init__(self, path: Path | str, *, new: bool = False) -> None:
         self.path = Path(path)
-        if not (self.path / "config.json").is_file():
+        if new:
+            self.path.mkdir(parents=True)
+        elif not (self.path / "config.json").is_file():
             runs = (
                 [p.parent.name for p in self.path.parent.glob("*/config.json")]
                 if self.path.parent.exists()
@@ -87,16 +103,7 @@ class Run:
     @property
     def locked(self) -> bool:
         """Does a process train it?"""
-        import fcntl
-
-        try:
-            with open(self.path / "lock") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+        return is_locked(self.path)
 
     # -- how it ended ------------------------------------------------------------------------------
 
@@ -238,13 +245,15 @@ class Run:
         return [*self.sinks, *([self._tensorboard] if self._tensorboard is not None else [])]
 
     def close(self) -> None:
-        self.flush()
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        try:
+            self.flush()
+            for file in self._files.values():
+                file.close()
+        finally:  # a disk that is full must not keep the run locked
+            self._files.clear()
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
         for sink in self._all_sinks():
             sink.close()
         self.sinks, self._tensorboard = [], None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from ludus.errors import LudusError
 from ludus.networks.strategy import HISTORY, StrategyEncoder
 from ludus.protocols import ActingPolicy, Layout
 from ludus.runs import checkpoint
-from ludus.runs.run import Run
+from ludus.runs.checkpoint import Checkpoint
 
 
 def tensors_of(algorithm: Algorithm) -> dict[str, dict[str, torch.Tensor]]:
@@ -47,9 +47,7 @@ def load_tensors(algorithm: Algorithm, tensors: Mapping[str, Mapping[str, torch.
         checkpoint.load_optimizer(optimizer, checkpoint.split(tensors["optimizer"], name))
 
 
-def refuse_other_meaning(
-    theirs: PolicyConfig, ours: PolicyConfig, loaded: Collection[str], where: str
-) -> None:
+def refuse_other_meaning(saved: Checkpoint, ours: PolicyConfig, loaded: Collection[str]) -> None:
     """Settings that leave the shapes of weights alone, and yet make the same weights compute
     something else. `loaded`: the weights that were taken over."""
 
@@ -66,38 +64,35 @@ def refuse_other_meaning(
         return means
 
     mine = meaning(ours)
-    for name, value in meaning(theirs).items():
+    for name, value in meaning(saved.run.settings().policy).items():
         if mine[name] != value:
             raise LudusError(
-                f"{where} was trained with policy.{name} {value}, and this run has {mine[name]}: "
-                "the same weights would compute "
-                f"something else; add --policy.{name} {value}"
+                f"{saved.where} was trained with policy.{name} {value}, and this run has "
+                f"{mine[name]}: the same weights would compute something else; add "
+                f"--policy.{name} {value}"
             )
 
 
-def load_all(algorithm: Algorithm, layout: Layout, source: Run, step: int) -> set[str]:
+def load_all(algorithm: Algorithm, layout: Layout, saved: Checkpoint) -> set[str]:
     """Policies with their normalisers, and the optimizers' state where the layout is the same.
     Returns the names of the policies' weights."""
-    manifest = checkpoint.read_manifest(source, step)
-    tensors = checkpoint.read(source, step, manifest, "policy.safetensors")
-    loaded = load_policies(algorithm, layout, tensors, manifest, f"{source.path}@{step}")
-    if manifest["layout"] == json.loads(json.dumps(layout.describe())):
-        optimizer = checkpoint.read(source, step, manifest, "optimizer.safetensors")
+    loaded = load_policies(algorithm, layout, saved)
+    if saved.manifest["layout"] == json.loads(json.dumps(layout.describe())):
         for name, o in algorithm.optimizers().items():
-            checkpoint.load_optimizer(o, checkpoint.split(optimizer, name))
+            mine = checkpoint.split(saved.tensors("optimizer"), name)
+            checkpoint.load_optimizer(o, mine)
     return loaded
 
 
 def load_policies(
     algorithm: Algorithm,
     layout: Layout,
-    tensors: Mapping[str, torch.Tensor],
-    manifest: Mapping[str, Any],
-    where: str,
-    modules: tuple[str, ...] = (),
+    saved: Checkpoint,
+    modules: Sequence[str] = (),
 ) -> set[str]:
     """Weights into the policies; `modules` limits it to parts whose name contains one. Returns the
     names of those taken over."""
+    tensors, manifest, where = saved.tensors("policy"), saved.manifest, saved.where
     beside, loaded = algorithm.modules(), set[str]()
     for name, policy in algorithm.policies.items():
         mine = {n: t for n, t in checkpoint.split(tensors, name).items() if "/" not in n}

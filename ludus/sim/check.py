@@ -16,7 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ludus.errors import RuleError, nearest
-from ludus.sim.game import KINDS, Choice, Each, Field, Game, Phase, Settings, evaluate
+from ludus.sim.game import (
+    KINDS,
+    Binary,
+    Choice,
+    Continuous,
+    Each,
+    Field,
+    Game,
+    Phase,
+    Settings,
+    evaluate,
+)
 from ludus.sim.layout import ENGINE_FIELDS, RULE_FIELDS, Layout, accessible
 from ludus.sim.program import controllers
 from ludus.who import BOT, SELF, bot_names, read
@@ -228,7 +239,7 @@ def check_game(game: Game) -> None:
                 bot,
                 fields,
                 layout.sizes,
-                _own_state(game) + [f"action_{name}" for name in game.action],
+                [*_own_state(game), *(f"action_{name}" for name in game.action), *_packed(game)],
             )
 
 
@@ -422,6 +433,13 @@ def _check_phase(
 
 def _own_state(game: Game) -> list[str]:
     return [name for name, f in game.state.items() if not f.shared]
+
+
+def _packed(game: Game) -> list[str]:
+    """The arrays [env, agent, k] that hold all actions of a kind, for bots that write them at
+    once."""
+    kinds: dict[type, str] = {Continuous: "continuous", Binary: "binary", Choice: "choices"}
+    return list(dict.fromkeys(kinds[type(action)] for action in game.action.values()))
 
 
 def _writable_by_rules(game: Game) -> list[str]:

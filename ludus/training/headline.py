@@ -6,68 +6,17 @@ shown.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
-
-from ludus.batches import layout_of
+from ludus.batches import GameInfo
 from ludus.config import Config
-from ludus.errors import LudusError
-from ludus.intervals import GREEDY
-from ludus.play.evaluate import metric_names
-from ludus.play.opponents import spelled_out
-from ludus.protocols import Layout
-from ludus.sim.episode import RANDOM
-from ludus.sim.game import Game
-from ludus.sim.program import controllers
-from ludus.who import POOL, SNAPSHOTS
+from ludus.play.evaluated import evaluated, refuse_unevaluated
 
 WEAK = ("bot:random", "bot:still")
 
 
-def evaluated(config: Config, layout: Layout, game: Game | None) -> list[str]:
-    """The names of the metrics that this config's evaluations write, without those of their
-    intervals."""
-    bots = (
-        controllers(game)
-        if game is not None
-        else {s.role: {"random": RANDOM} for s in layout.seats}
-    )
-    names = []
-    for who in spelled_out(config.eval.against, layout, bots):
-        seated = POOL if who.kind == SNAPSHOTS else str(who)
-        names += [f"eval/{who}/{name}" for name in metric_names(layout, game, bots, seated)]
-    return names
-
-
-def refuse_unevaluated(setting: str, chosen: str, names: Sequence[str], greedy: bool) -> None:
-    """A metric that something waits for must be one of those that evaluations write."""
-    if chosen in names or (greedy and chosen.removesuffix(GREEDY) in names):
-        return
-    close = difflib.get_close_matches(chosen, names, 3, 0.5)
-    opponents, metrics = (dict.fromkeys(name.split("/", 2)[k] for name in names) for k in (1, 2))
-    first = f"use {' or '.join(close)}; there is" if close else "there is"
-    raise LudusError(
-        f"{setting}={chosen} will not be evaluated: {first} eval/AGAINST/METRIC with AGAINST one "
-        f"of {', '.join(opponents) or 'nobody'} "
-        f"and METRIC one of {', '.join(metrics) or 'nothing'}"
-        + (", each also with _greedy" if greedy else "")
-    )
-
-
-def check_stage_metrics(config: Config) -> None:
-    """A stage that ends by an evaluation waits for a metric that evaluations write."""
-    layout, game = layout_of(config)
-    names = evaluated(config, layout, game)
-    for i, stage in enumerate(config.curriculum.stages):
-        if stage.metric.startswith("eval/"):
-            refuse_unevaluated(f"metric of stage {i + 1}", stage.metric, names, greedy=False)
-
-
-def headline(config: Config) -> str | None:
+def headline(config: Config, info: GameInfo) -> str | None:
     """checkpoint.best_metric, which must be evaluated; else the game's headline, or what is nearest
     to it. None: nothing is evaluated."""
-    layout, game = layout_of(config)
-    names = evaluated(config, layout, game)
+    names, game = evaluated(config, info), info.game
     chosen = config.checkpoint.best_metric
     if chosen is not None:
         refuse_unevaluated("checkpoint.best_metric", chosen, names, config.eval.greedy)

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,19 +17,19 @@ import torch
 from ludus import machine
 from ludus.algorithms.algorithm import make_algorithm
 from ludus.batches import make_batch, scheduled
-from ludus.config import Config
+from ludus.config import Config, mixes
 from ludus.curriculum.stages import Stages
 from ludus.curriculum.tasks import Tasks
 from ludus.errors import LudusError
 from ludus.evidence.diagnostics import Diagnostics
-from ludus.files import write_atomically
-from ludus.league.league import League, mixes
+from ludus.league.league import League
 from ludus.play.evaluate import Abandoned
 from ludus.runs import checkpoint
 from ludus.runs.budget import Anchor, schedule_share, spent
-from ludus.runs.run import Run, versions
-from ludus.runs.snapshots import remove_unreferenced
-from ludus.runs.weights import load_all, load_carried, load_tensors, tensors_of
+from ludus.runs.checkpoint import Checkpoint
+from ludus.runs.run import Run
+from ludus.runs.weights import load_tensors, tensors_of
+from ludus.training import saving
 from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
@@ -327,95 +326,21 @@ class Trainer:
         return by_steps or by_seconds
 
     def save(self) -> None:
-        p = self.progress
-        p.schedule_share = self.schedule_share
-        tensors = tensors_of(self.algorithm)
-        tensors["state"] |= {
-            f"sim/{n}": t for n, t in checkpoint.as_tensors(self.batch.state()).items()
-        }
-        if self.league is not None:
-            tensors["state"] |= {f"league/{n}": t for n, t in self.league.tensors().items()}
-        manifest = {
-            "progress": asdict(p),
-            "layout": self.batch.layout.describe(),
-            "game_fingerprint": self.game_fingerprint,
-            "versions": versions(),
-            "threads": self.config.train.threads,
-            "league": self.league.state() if self.league is not None else None,
-            "curriculum": self.stages.state() if self.stages is not None else None,
-            "tasks": self.tasks.state() if self.tasks is not None else None,
-            "doctor": self.doctor.state(),
-            "replays": sorted(path.name for path in self.run.path.glob("replays/*.safetensors")),
-        }
-        for part in ("policy", "optimizer"):  # what is committed can be gone on from
-            for name, tensor in tensors[part].items():
-                if not bool(torch.isfinite(tensor).all()):
-                    self.stop_not_finite(
-                        f"{name} of the {part} is not finite: lower the learning rate or the "
-                        "gradient limit"
-                    )
-        checkpoint.save(self.run, p.agent_steps, tensors, manifest)
-        self._saved_at = (p.agent_steps, p.seconds)
-        self.write_best()
-        checkpoint.prune(
-            self.run, self.config.checkpoint.keep, {p.best["step"]} if p.best else set()
-        )
-        if self.league is not None:
-            self.league.pool.forget_retired(self.league.in_slots())
-            remove_unreferenced(self.run)
+        saving.save(self)
+        self._saved_at = (self.progress.agent_steps, self.progress.seconds)
 
-    def write_best(self) -> None:
-        """best.json, for whoever looks at the folder: what the newest checkpoint says."""
-        path = self.run.path / "best.json"
-        if self.progress.best:
-            write_atomically(path, json.dumps(self.progress.best))
-        else:
-            path.unlink(missing_ok=True)
-
-    def restore(self, source: Run, step: int) -> None:
+    def restore(self, saved: Checkpoint) -> None:
         """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing
         on disk: `cut_back` does."""
-        manifest = checkpoint.read_manifest(source, step)
-        where = f"{source.path}@{step}"
-        if self.stages is not None and manifest["curriculum"] is not None:
-            self.stages.load_state(manifest["curriculum"])
-        if manifest["layout"] != json.loads(json.dumps(self.batch.layout.describe())):
-            raise LudusError(
-                f"the game's layout changed since {where} was saved: `ludus fork {source.path}` "
-                "starts a new run from it"
-            )
-        if manifest["game_fingerprint"] != self.game_fingerprint:
-            raise LudusError(
-                f"the game's rules changed since {where} was saved: `ludus fork {source.path}` "
-                "starts a new run from it"
-            )
-        load_all(self.algorithm, self.batch.layout, source, step)
-        state = checkpoint.read(source, step, manifest, "state.safetensors")
-        saved, current = checkpoint.split(state, "sim"), self.batch.state()
-        again = stream_seed(self.config.seed, manifest["progress"]["iteration"], "envs")
-        goes_on = self.batch.resume_state(checkpoint.as_arrays(saved, current), again)
-        if saved:
-            load_carried(self.algorithm, state)
-        if not goes_on:
-            self.algorithm.cut_episodes()
-        if self.league is not None:
-            self.league.load_state(manifest["league"], checkpoint.split(state, "league"))
-        if self.tasks is not None:
-            self.tasks.load_state(manifest["tasks"])
-        self.progress = p = Progress.from_json(manifest["progress"])
-        if self.schedule_share != p.schedule_share:  # the budget is another one
-            p.anchor = Anchor(p.schedule_share, p.agent_steps, p.seconds)
-        if p.best and p.best["step"] not in checkpoint.steps(source):
-            p.best = {}  # of an older checkpoint: a better one has replaced it since
-        self._saved_at = (step, self.progress.seconds)
+        saving.restore(self, saved)
+        self._saved_at = (saved.step, self.progress.seconds)
 
-    def cut_back(self, step: int) -> None:
+    def cut_back(self, saved: Checkpoint) -> None:
         """The run folder as it was at the checkpoint that was restored: what came after makes
         way."""
-        manifest = checkpoint.read_manifest(self.run, step)
-        self.run.cut_back(manifest["logs"], step, self.config.log.tensorboard)
-        self.write_best()
-        self.doctor.load_state(manifest.get("doctor"))
+        self.run.cut_back(saved.manifest["logs"], saved.step, self.config.log.tensorboard)
+        saving.write_best(self)
+        self.doctor.load_state(saved.manifest["doctor"])
 
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

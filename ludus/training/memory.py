@@ -6,10 +6,9 @@ import torch
 
 from ludus.algorithms.replay_buffer import Replay
 from ludus.algorithms.rollout import RoleRollout
-from ludus.batches import is_foreign, layout_of
-from ludus.config import Config
+from ludus.batches import GameInfo
+from ludus.config import Config, mixes
 from ludus.errors import LudusError
-from ludus.league.league import mixes
 from ludus.machine import free_memory
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
@@ -19,16 +18,15 @@ from ludus.who import POOL, read_mix
 SPARE = 0.8
 
 
-def bytes_per_env(config: Config) -> int:
-    return sum(parts_per_env(config).values())
+def bytes_per_env(config: Config, info: GameInfo) -> int:
+    return sum(parts_per_env(config, info).values())
 
 
-def parts_per_env(config: Config) -> dict[str, int]:
+def parts_per_env(config: Config, info: GameInfo) -> dict[str, int]:
     """Bytes of `state` (state and arrays of the simulator) and, with PPO, of every role's `rollout`
     and of the `memory` that policies carry from step to step: those that learn, and past opponents
     where the league has any."""
-    layout, _ = layout_of(config)
-    parts = {"state": layout.bytes_per_env() if not is_foreign(config.game) else 0}
+    layout, parts = info.layout, {"state": info.state_bytes}
     if config.algorithm != "ppo":
         return parts
     learn = config.learn
@@ -51,9 +49,9 @@ def parts_per_env(config: Config) -> dict[str, int]:
     return parts
 
 
-def replay_bytes(config: Config) -> int:
+def replay_bytes(config: Config, info: GameInfo) -> int:
     """What Rainbow's replay keeps, for all roles."""
-    layout, _ = layout_of(config)
+    layout = info.layout
     c, total = config.rainbow, 0
     for seats in layout.seats:
         masked = layout.sizes["num_masked"]
@@ -70,7 +68,7 @@ def replay_bytes(config: Config) -> int:
     return total
 
 
-def check_memory(config: Config) -> None:
+def check_memory(config: Config, info: GameInfo) -> None:
     """Refuses what does not fit, and names what would. Linux gives out more memory than there is,
     and kills the process that uses it: without this, training on the CPU would end in its first
     iteration, without a word."""
@@ -78,10 +76,10 @@ def check_memory(config: Config) -> None:
         free, share, whose = torch.cuda.mem_get_info()[0], SPARE, "of the GPU"
     else:
         found = free_memory()
-        if found is None or is_foreign(config.game):
+        if found is None or info.game is None:
             return
         free, share, whose = found, 1.0, "of memory"
-    envs, room = bytes_per_env(config) * config.envs, int(free * share)
+    envs, room = bytes_per_env(config, info) * config.envs, int(free * share)
     if envs > room:
         raise LudusError(
             f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of "
@@ -91,8 +89,8 @@ def check_memory(config: Config) -> None:
         )
     if (
         config.algorithm == "rainbow"
-        and fills_replay(config)
-        and (replay := replay_bytes(config)) > room - envs
+        and fills_replay(config, info)
+        and (replay := replay_bytes(config, info)) > room - envs
     ):
         whole = config.rainbow.replay // config.envs  # transitions are kept for all envs at once
         most = (room - envs) * whole // replay * config.envs
@@ -103,9 +101,9 @@ def check_memory(config: Config) -> None:
         )
 
 
-def fills_replay(config: Config) -> bool:
+def fills_replay(config: Config, info: GameInfo) -> bool:
     """A GPU's memory is taken at once; on the CPU a replay takes it as it fills, and a short run
     may never fill it."""
     return config.device == "cuda" or (
         config.train.total_agent_steps or 0
-    ) >= config.rainbow.replay * len(layout_of(config)[0].seats)
+    ) >= config.rainbow.replay * len(info.layout.seats)

@@ -1,44 +1,33 @@
-"""Starting a run: everything that cannot work is refused, then the folder appears complete, or not
-at all."""
+"""Starting a run, a new one or one that goes on from another's weights: everything that cannot work
+is refused, then the folder appears complete, or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import shutil
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ludus import machine
-from ludus.batches import find_game, is_foreign, layout_of, role_rows, values_at
-from ludus.config import OF_ACTIONS, Config, check, check_types, flatten, resolve
-from ludus.config.rainbow import check_game
-from ludus.curriculum.check_stages import check_stages
-from ludus.curriculum.tasks import check_tasks
-from ludus.errors import LudusError, nearest
+from ludus.config import Config, check_types, flatten, resolve, unflatten
+from ludus.errors import disk_in_one_sentence
 from ludus.files import sync_folder, write_atomically
-from ludus.league.league import mixes
-from ludus.league.matchmaking import check_sampler
-from ludus.networks.sets import check_sets
-from ludus.play.lineups import make_lineups
-from ludus.play.opponents import spelled_out
-from ludus.runs import sinks
-from ludus.runs.run import Run
+from ludus.runs import weights
+from ludus.runs.checkpoint import find_checkpoint
+from ludus.runs.run import Run, default_name, is_locked, split_reference
 from ludus.runs.trust import believe
-from ludus.sim.conformance import try_rules
-from ludus.sim.episode import RANDOM
-from ludus.sim.layout import Layout
-from ludus.sim.program import controllers
+from ludus.training import rollback
+from ludus.training.dashboard import Dashboard
 from ludus.training.display import Display
-from ludus.training.headline import check_stage_metrics, headline
+from ludus.training.finish import finish
+from ludus.training.headline import headline
 from ludus.training.loop import Trainer
-from ludus.training.memory import check_memory
 from ludus.training.threads import choose_threads
-from ludus.who import POOL, SNAPSHOTS, read_mix
+from ludus.training.validate import validate
 
 ABANDONED_AFTER = (
     60.0  # seconds without a change; a run that is just being made has its lock a moment later
@@ -53,14 +42,8 @@ def prepare(
     check_types(config)
     asked = flatten(config)
     config = resolve(config)
-    machine.require(config.device)
-    sinks.require(config.log)
-    check(config, role_rows(config))
-    check_names(config)
-    config.checkpoint.best_metric = headline(config)
-    check_held_out(config)
-    check_rules(config)
-    check_memory(config)
+    info = validate(config)
+    config.checkpoint.best_metric = headline(config, info)
     if config.train.threads is None:
         config.train.threads = choose_threads(config)
     derived = {
@@ -71,142 +54,11 @@ def prepare(
     return config, {**(origins or {}), **derived}
 
 
-def check_names(config: Config) -> None:
-    """Opponents and action entries that the config names must exist: not an error for later, when a
-    tenth is trained."""
-    batch_layout, game = layout_of(config)
-    bots = controllers(game) if game is not None else {"agent": {"random": RANDOM}}
-    for against in config.eval.against:
-        taken = config.league.snapshot_every and any(POOL in read_mix(m) for m in mixes(config))
-        if against == SNAPSHOTS and not taken:
-            raise LudusError(
-                "eval.against has snapshots, but none are taken: add pool to league.mix, and set "
-                "league.snapshot_every"
-            )
-    spelled_out(config.eval.against, batch_layout, bots)
-    for key in OF_ACTIONS:
-        for entry in getattr(config.policy, key):
-            if entry not in batch_layout.continuous:
-                raise LudusError(f"policy.{key}.{entry}: {nearest(entry, batch_layout.continuous)}")
-    for prefix in config.policy.quiet_inputs:
-        if not any(name.startswith(prefix) for name in batch_layout.observation):
-            raise LudusError(
-                f"policy.quiet_inputs names '{prefix}', but no observation entry begins so: "
-                f"{nearest(prefix, batch_layout.observation)}"
-            )
-    check_sets(config, batch_layout.observation)
-    strategy = config.policy.strategy
-    if strategy.size != "none" and not any(
-        name.startswith(strategy.entries) for name in batch_layout.observation
-    ):
-        raise LudusError(
-            f"policy.strategy.entries is '{strategy.entries}', but no observation entry begins so: "
-            f"{nearest(strategy.entries, batch_layout.observation)}"
-        )
-    duel = [(seats.count, seats.teams) for seats in batch_layout.seats] == [(1, 2)] and len(
-        batch_layout.binary
-    ) > 0
-    if (
-        any(config.learn.for_role(seats.role).next_keys for seats in batch_layout.seats)
-        and not duel
-    ):
-        raise LudusError(
-            f"learn.next_keys needs a game of one against one with keys, and {config.game} is "
-            "none: set it to 0"
-        )
-    if (batch_layout.seen or strategy.size != "none") and not config.policy.hidden:
-        raise LudusError(
-            f"{config.game} has pictures, tokens or a strategy vector, which join in the first "
-            "hidden layer: "
-            f"give policy.hidden a layer"
-        )
-    if config.algorithm == "rainbow":
-        settings = (
-            game.resolve(values_at(config, 0.0), find_game(config.game)[1])
-            if game is not None
-            else None
-        )
-        longest = settings.params.get("max_steps") if settings is not None else None
-        check_game(config.rainbow, config.game, batch_layout, longest, config.envs)
-    check_sampler(config.league.sampler)
-    for mix in mixes(config):
-        if mix and game is None:
-            raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
-        make_lineups(batch_layout, bots, read_mix(mix))
-    check_stages(config.curriculum.stages, config.curriculum.first_stage, batch_layout, bots, game)
-    check_stage_values(config)
-    check_stage_metrics(config)
-    check_tasks(config, game)
-
-
-def check_stage_values(config: Config) -> None:
-    """Game values of stages must fit the game, and other sizes must leave the policy as it is."""
-    stages = config.curriculum.stages
-    if is_foreign(config.game):
-        if stages:
-            raise LudusError(
-                f"{config.game} has no opponents and no parameters that stages could change: leave "
-                "curriculum.stages empty"
-            )
-        return
-    game, preset = find_game(config.game)
-    own = values_at(config, 0.0)
-    first = Layout(game, game.resolve(own, preset)).describe()
-    for i, stage in enumerate(stages):
-        layout = Layout(game, game.resolve({**own, **stage.game}, preset))
-        other = layout.describe()
-        different = [
-            part for part in ("observation", "seen", "action") if other.get(part) != first.get(part)
-        ]
-        sizes = {n: v for n, v in stage.game.items() if n in game.sizes}
-        if different:
-            named = ", ".join(f"{n}={v:g}" for n, v in sizes.items())
-            raise LudusError(
-                f"stage {i + 1} of {len(stages)} has {named}, with which agents have another "
-                f"{different[0]}: a policy cannot carry "
-                f"over; use sizes that leave it alone"
-            )
-        if sizes:
-            check(config, {s.role: s.count * s.teams * config.envs for s in layout.seats})
-
-
-def check_held_out(config: Config) -> None:
-    """Worlds that evaluation plays are not for training: what begins with first_ numbers them, and
-    those above are held out."""
-    if is_foreign(config.game):
-        return
-    game, preset = find_game(config.game)
-    settings = game.resolve(values_at(config, 0.0), preset)
-    for name in (n for n in game.held_out if n.startswith("first_")):
-        chosen, limit = (
-            {**settings.sizes, **settings.params}[name],
-            min(game.held_out[name], game.validation.get(name, math.inf)),
-        )
-        if chosen >= limit:
-            raise LudusError(
-                f"game.{name}={chosen:.0f} is held out for evaluation, like everything from "
-                f"{limit:,} on: train below {limit:,}"
-            )
-
-
-def check_rules(config: Config) -> None:
-    """A game of the user's own plays some steps with every index checked. Those of Ludus have tests
-    for it."""
-    if is_foreign(config.game):
-        return
-    game, preset = find_game(config.game)
-    if any(
-        not phase.function.__module__.startswith("ludus.")
-        for phase in (*game.step, *game.reset, *game.setup)
-    ):
-        try_rules(game, values_at(config, 0.0), preset)
-
-
 def remove_abandoned(parent: Path) -> None:
     """Folders of runs whose process was killed while it made them: nobody holds their lock."""
     for partial in parent.glob(".*.partial"):
-        with contextlib.suppress(LudusError, OSError):
-            if time.time() - partial.stat().st_mtime > ABANDONED_AFTER and not Run(partial).locked:
+        with contextlib.suppress(OSError):
+            if time.time() - partial.stat().st_mtime > ABANDONED_AFTER and not is_locked(partial):
                 shutil.rmtree(partial, ignore_errors=True)
 
 
@@ -229,9 +81,7 @@ def create(
     shutil.rmtree(partial, ignore_errors=True)
     made = [folder for folder in path.parents if not folder.exists()]
     try:
-        partial.mkdir(parents=True)
-        (partial / "config.json").write_text("{}")
-        run = Run(partial)
+        run = Run(partial, new=True)
         run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         run.write_config(config, origins, extra)
         trainer = Trainer(run, config, display=display)
@@ -263,3 +113,107 @@ def create(
     run.path = path
     believe(path)
     return trainer
+
+
+@disk_in_one_sentence()
+def train(
+    config: Config,
+    sources: Mapping[str, str],
+    path: str | Path | None,
+    *,
+    quiet: bool = False,
+    init_from: str | Path | None = None,
+    init_modules: Sequence[str] = (),
+) -> Run:
+    """Creates a run and trains it."""
+    folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
+    Run.refuse_existing(folder)
+    config, sources = prepare(config, sources)
+    extra = {"init_from": str(init_from), "init_modules": list(init_modules)} if init_from else None
+
+    def begin(trainer: Trainer) -> None:
+        if init_from:
+            saved = find_checkpoint(init_from)
+            loaded = weights.load_policies(
+                trainer.algorithm, trainer.batch.layout, saved, init_modules
+            )
+            weights.refuse_other_meaning(saved, config.policy, loaded)
+
+    with Dashboard(config, quiet) as dashboard:
+        trainer = create(folder, config, sources, extra=extra, begin=begin, display=dashboard)
+        finish(trainer)
+    return after_doctor(trainer, quiet)
+
+
+def forkable(reference: str | Path) -> Config:
+    """The config of a run as a starting point for another, without what was derived for it."""
+    run = Run(split_reference(str(reference))[0])
+    run.config()  # refuses somebody's code
+    data = run.stored()
+    return unflatten(
+        {n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()}
+    )
+
+
+@disk_in_one_sentence()
+def fork(
+    reference: str | Path,
+    config: Config,
+    sources: Mapping[str, str],
+    path: str | Path | None,
+    *,
+    quiet: bool = False,
+    schedules_at: float = 0.0,
+) -> Run:
+    """A new run that starts with the weights and optimizers of another's checkpoint: new episodes,
+    a budget of its own, and schedules from their start (or from `schedules_at`, a share from 0 to
+    1)."""
+    saved = find_checkpoint(reference)
+    folder = Path(path) if path is not None else Path("runs") / default_name(config.game + "-fork")
+    Run.refuse_existing(folder)
+    config, sources = prepare(config, sources)
+
+    def begin(trainer: Trainer) -> None:
+        loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, saved)
+        weights.refuse_other_meaning(saved, config.policy, loaded)
+
+    with Dashboard(config, quiet) as dashboard:
+        trainer = create(
+            folder,
+            config,
+            sources,
+            extra={"forked_from": saved.where},
+            begin=begin,
+            display=dashboard,
+            schedules_at=schedules_at,
+        )
+        finish(trainer)
+    return after_doctor(trainer, quiet)
+
+
+def after_doctor(trainer: Trainer, quiet: bool) -> Run:
+    """The run that training ended with: where the doctor asked to go back, that of the rollback."""
+    run = trainer.run
+    finding = trainer.doctor.acts_on
+    if finding is None or trainer.doctor.on_critical != "rollback":
+        return run
+    chosen = rollback.plan(run, finding, trainer.config)
+    if chosen is None:
+        print(
+            f"ludus: {finding.check}: no change is suggested that could be tried, so training "
+            "stops here",
+            file=sys.stderr,
+        )
+        return run
+    reference = f"{run.path}@{chosen.step}"
+    print(
+        f"ludus: {finding.cause}: going on from {reference} with {chosen.changes} in {chosen.path}",
+        file=sys.stderr,
+    )
+    config = forkable(reference)
+    rollback.apply(config, chosen)
+    sources = dict.fromkeys(chosen.changes, "doctor")
+    sources = {**run.stored()["origins"], **sources}
+    return fork(
+        reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share
+    )

@@ -405,20 +405,13 @@ def test_the_possible_range_of_values():
     game = load_game("racing_lidar")[0]
 
     def values(preset=None, gamma=0.99, overrides=None):
-        return feasible_values(
-            SimpleNamespace(game=game, settings=game.resolve(overrides, preset)), "driver", gamma
-        )
+        return feasible_values(game, game.resolve(overrides, preset), "driver", gamma)
 
     assert values() == (0.0, 250.0) and values("seed_failing") == (0.0, 750.0)
     assert values(overrides={"reward.finish": -100.0}) == (-100.0, 150.0)
-    mortal = SimpleNamespace(game=MORTAL, settings=MORTAL.resolve())
-    assert feasible_values(mortal, "agent", 0.5) == (0.0, 6.0)
-    assert feasible_values(mortal, "agent", 0.99) == pytest.approx(
-        (0.0, 100.0)
-    )  # cut off after 6 steps, but worth 1 / (1 − 0.99)
-    assert (
-        feasible_values(SimpleNamespace(game=SimpleNamespace(name="gym:x")), "agent", 0.9) is None
-    )
+    assert feasible_values(MORTAL, MORTAL.resolve(), "agent", 0.5) == (0.0, 6.0)
+    # cut off after 6 steps, but worth 1 / (1 − 0.99)
+    assert feasible_values(MORTAL, MORTAL.resolve(), "agent", 0.99) == pytest.approx((0.0, 100.0))
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -475,21 +468,18 @@ def test_what_cannot_work_is_refused_with_the_reason(recipe, values, words):
 
 
 def test_keys_that_only_keys_press_are_refused():
-    from ludus.config.rainbow import check_game
-
-    def layout(**actions):
-        return SimpleNamespace(
+    def check(game, **actions):
+        layout = SimpleNamespace(
             seen={},
             seats=[SimpleNamespace(role="fighter")],
             actions_of=lambda role: SimpleNamespace(**actions),
         )
+        RainbowConfig().check_game(Config(game=game, algorithm="rainbow"), layout, None)
 
-    jumps = layout(continuous=[], binary=["jump"], choices={})
     with pytest.raises(LudusError, match="binary action 'jump'"):
-        check_game(RainbowConfig(), "brawl", jumps, None, 1)
-    chooses_twice = layout(continuous=[], binary=[], choices={"a": [], "b": []})
+        check("brawl", continuous=[], binary=["jump"], choices={})
     with pytest.raises(LudusError, match="asks for 2"):
-        check_game(RainbowConfig(), "x", chooses_twice, None, 1)
+        check("x", continuous=[], binary=[], choices={"a": [], "b": []})
 
 
 # -- known answers ---------------------------------------------------------------------------------
@@ -586,13 +576,8 @@ def pictures(**changes):
 
 
 def saved(run):
-    step = checkpoint.steps(run)[-1]
-    manifest = checkpoint.read_manifest(run, step)
-    return {
-        n: t
-        for file in checkpoint.FILES
-        for n, t in checkpoint.read(run, step, manifest, file).items()
-    }
+    newest = checkpoint.Checkpoint(run, checkpoint.steps(run)[-1])
+    return {n: t for part in checkpoint.PARTS for n, t in newest.tensors(part).items()}
 
 
 def test_resume_is_exact_replay_included_and_the_run_can_play(tmp_path):

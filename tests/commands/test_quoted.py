@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import ludus
-from ludus import api
 from ludus.cli import _run
 from ludus.commands import COMMANDS
 from ludus.errors import LudusError
 from ludus.recipes import load_recipe
+from ludus.training import start
 
 HERE = Path(ludus.__file__).parent
 QUOTED = re.compile(r"`ludus ([^`\n]+)`")
@@ -86,7 +86,7 @@ def only_read(monkeypatch):
         for name in ("parse", "parse_config"):
             if hasattr(imported, name):
                 monkeypatch.setattr(imported, name, reading(getattr(imported, name)))
-    monkeypatch.setattr(api, "forkable", lambda reference: load_recipe("pursuit"))
+    monkeypatch.setattr(start, "forkable", lambda reference: load_recipe("pursuit"))
 
 
 @pytest.mark.parametrize("line", quoted())

@@ -42,11 +42,8 @@ def config(memory="none", **changes):
 
 def weights(run, step=None):
     step = checkpoint.steps(run)[-1] if step is None else step
-    manifest = checkpoint.read_manifest(run, step)
-    return {
-        **checkpoint.read(run, step, manifest, "policy.safetensors"),
-        **checkpoint.read(run, step, manifest, "optimizer.safetensors"),
-    }
+    saved = checkpoint.Checkpoint(run, step)
+    return {**saved.tensors("policy"), **saved.tensors("optimizer")}
 
 
 @pytest.mark.parametrize("memory", ["none", "lstm"])

@@ -160,7 +160,7 @@ def test_a_stage_ends_by_a_metric_without_any_opponent(tmp_path, metric):
     for i in range(16):
         numbers.append(trainer.iterate()["curriculum/stage"])
         if i == 5 and metric.startswith("eval"):
-            trainer.stages.after_evaluation(trainer.evaluate())
+            trainer.stages.after_evaluation(trainer.evaluations.evaluate())
     assert [numbers[0], numbers[-1]] == [0, 1]
     assert metric.startswith("goal") or numbers.count(0) == 7
 

@@ -212,7 +212,10 @@ def refusal(**changes):
         ({"curriculum.tasks.pool": 1}, "curriculum.tasks.pool=1 cannot work: use 2 or more"),
         ({"curriculum.tasks.goal": "levl"}, "did you mean 'level'"),
         ({"curriculum.tasks.slow_rate": 0.2}, "slow rate 0.2 and the fast rate 0.1"),
-        ({"curriculum.tasks.evict_share": 1.0}, "evict_share=1 is outside 0 to 1"),
+        (
+            {"curriculum.tasks.evict_share": 1.0},
+            "evict_share=1.0 cannot work: use 0 or more, and less than 1",
+        ),
         ({"game.level": "0 -> 3"}, "level follows a schedule"),
         ({"game": "gym:CartPole-v1"}, "CartPole-v1 has no parameters"),
         (

@@ -153,12 +153,15 @@ def stop_when_understood(folder, monkeypatch):
         raise Understood
 
     monkeypatch.setattr(tyro, "cli", parsed)
-    monkeypatch.setattr(of_config, "parse_config", settings)
-    monkeypatch.setattr("ludus.api.forkable", lambda run: load_recipe("pursuit"))
+    for module in {name for name, _ in COMMANDS.values()}:
+        command = importlib.import_module(module)
+        if hasattr(command, "parse_config"):
+            monkeypatch.setattr(command, "parse_config", settings)
+    monkeypatch.setattr("ludus.training.start.forkable", lambda run: load_recipe("pursuit"))
     for name in (
         "ludus.examine.check.check_config",
         "ludus.examine.audit_game.audit_config",
-        "ludus.doctor.rewards.read_reward",
+        "ludus.commands.doctor_check.read_reward",
     ):
         monkeypatch.setattr(name, understood)
     write_files(folder)

@@ -30,7 +30,7 @@ QUICK = {
 
 SCRIPT = """
 import ludus
-from ludus.envs import handed_over
+from ludus.config import handed_over
 from tests.envs.odd import Counter
 
 class Mine(Counter):

@@ -146,7 +146,7 @@ def test_what_cannot_be_is_refused():
         chase = LudusEnv("pursuit")
         chase.reset(seed=0)
         chase.step({"continuous": np.array([np.nan], np.float32), "binary": np.zeros(1, np.int8)})
-    with pytest.raises(LudusError, match="no bot 'nobody'"):
+    with pytest.raises(LudusError, match="unknown opponent 'bot:nobody'"):
         LudusEnv("pursuit", opponent="bot:nobody")
     with pytest.raises(LudusError, match="5 rows do not divide into envs of 3 agents"):
         LudusVectorEnv("pursuit", 5, role="runner", agents=3)

@@ -244,7 +244,7 @@ def test_the_page_and_the_client_are_served(gate):
 def test_the_javascript_client_plays(gate, tmp_path):
     """Two agents in two envs, in node: actions arrive by name, results go back, memory is
     reported."""
-    client = Path(__file__).parents[2] / "ludus" / "envs" / "static" / "ludus.js"
+    client = Path(__file__).parents[2] / "ludus" / "external" / "static" / "ludus.js"
     script = tmp_path / "play.js"
     script.write_text(f"""
         const {{ LudusClient }} = require({json.dumps(str(client))});

@@ -43,7 +43,8 @@ def trained(folder, **changes):
 
 def restored(run, step=None):
     trainer = Trainer(Run(run.path), run.config())
-    trainer.restore(trainer.run, checkpoint.steps(run)[-1] if step is None else step)
+    step = checkpoint.steps(run)[-1] if step is None else step
+    trainer.restore(checkpoint.Checkpoint(trainer.run, step))
     return trainer
 
 
@@ -121,16 +122,3 @@ def test_every_resume_has_new_seeds(tmp_path):
     shown = [fresh, begins(first), begins(newest)]
     assert len(set(np.ravel(shown))) == 9
     assert begins(newest) == shown[2]
-
-
-def test_checkpoints_from_before_still_load(rainbow, monkeypatch):
-    """They did not keep what was shown: then the replay begins again, as it did."""
-    read = checkpoint.read
-
-    def without(*arguments):
-        return {n: t for n, t in read(*arguments).items() if not n.startswith("sim/")}
-
-    monkeypatch.setattr(checkpoint, "read", without)
-    trainer = restored(rainbow)
-    assert int(trainer.algorithm.roles["agent"].replay.head) == 0
-    trainer.iterate()

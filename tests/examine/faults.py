@@ -6,7 +6,9 @@ import functools
 import importlib
 import inspect
 import re
+import sys
 import textwrap
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -30,9 +32,16 @@ def owner_of(place: str) -> tuple[Any, Any, str]:
     return module, functools.reduce(getattr, owners, module), name
 
 
+def modules() -> list[ModuleType]:
+    """All modules of Ludus that training and the selftest use."""
+    for name in ("ludus.api", "ludus.examine.selftest"):
+        importlib.import_module(name)
+    return [module for name, module in sys.modules.items() if name.startswith("ludus.")]
+
+
 def put(monkeypatch: Any, place: str, function: Any) -> None:
     """Instead of what is there, wherever other modules have imported it."""
-    importers = [importlib.import_module(f"ludus.{n}") for n in IMPORTERS]
+    importers = modules()
     module, owner, name = owner_of(place)
     before = inspect.getattr_static(owner, name)
     monkeypatch.setattr(owner, name, function)
@@ -48,8 +57,7 @@ def wrap(monkeypatch: Any, place: str, wrapper: Any) -> None:
 
 def plant(monkeypatch: Any, fault: Fault) -> None:
     """Replaces a piece of a function's source, in its own module's names."""
-    for importer in IMPORTERS:
-        importlib.import_module(f"ludus.{importer}")
+    modules()
     module, owner, name = owner_of(fault.place)
     raw = inspect.getattr_static(owner, name)
     function = (
@@ -72,16 +80,6 @@ def _any_layout(code: str) -> str:
     """A pattern that finds this code however it is broken into lines."""
     marks = [re.escape(mark) for mark in "".join(code.split())]
     return r"\s*".join(rf"(?:,\s*)?{mark}" if mark in (r"\)", r"\]") else mark for mark in marks)
-
-
-IMPORTERS = (
-    "learn.ppo",
-    "learn.role",
-    "learn.rainbow",
-    "policies.q_policy",
-    "policies.policy",
-    "training.loop",
-)
 
 
 # -- the ten that every hand-written learner has had: as wrappers, which outlive a change of the code they spoil --

@@ -14,6 +14,7 @@ from ludus.algorithms.ppo import PPO
 from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
 from ludus.errors import LudusError
 from ludus.examine.next_keys import foretold
+from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.weights import load_policies, tensors_of
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
 from ludus.training.start import prepare
@@ -157,6 +158,13 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     assert told["keys_loss"] < 0.1 and told["keys_loss_shuffled"] > 5 * told["keys_loss"]
 
 
+class Stored(Checkpoint):
+    """As read from a run."""
+
+    def __init__(self, tensors, layout):
+        self.manifest, self.where, self._tensors = {"layout": layout}, "run", {"policy": tensors}
+
+
 def test_what_is_beside_the_policy_is_never_read_in_another_order():
     """The predictor reads observations by place: with another order it starts anew; an older one is
     refused."""
@@ -169,14 +177,12 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
     with torch.no_grad():
         for tensor in tensors.values():
             tensor += 1.0
-    load_policies(fresh, fresh.batch.layout, tensors, {"layout": saved}, "run")
+    load_policies(fresh, fresh.batch.layout, Stored(tensors, saved))
     assert all(
         torch.equal(t, before[n])
         for n, t in fresh.roles["player"].key_predictor.state_dict().items()
     )
-    load_policies(
-        fresh, fresh.batch.layout, tensors, {"layout": fresh.batch.layout.describe()}, "run"
-    )
+    load_policies(fresh, fresh.batch.layout, Stored(tensors, fresh.batch.layout.describe()))
     assert all(
         torch.equal(t, tensors[f"player/key_predictor/{n}"])
         for n, t in fresh.roles["player"].key_predictor.state_dict().items()
@@ -189,9 +195,7 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
         match="player/key_predictor was made with other settings or by an older version: train "
         "anew",
     ):
-        load_policies(
-            fresh, fresh.batch.layout, older, {"layout": fresh.batch.layout.describe()}, "run"
-        )
+        load_policies(fresh, fresh.batch.layout, Stored(older, fresh.batch.layout.describe()))
 
 
 def test_a_later_step_is_one_of_the_same_episode_by_hand():

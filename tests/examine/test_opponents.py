@@ -138,9 +138,7 @@ FAULTS = {
         "evaluation",
     ),
     "evaluated where it trained": (
-        Fault(
-            "ludus.training.loop:Trainer.make_evaluation_batch", "held_out=True", "held_out=False"
-        ),
+        Fault("ludus.training.evaluation:make_evaluation_batch", "held_out=True", "held_out=False"),
         "evaluation_plays_what_is_held_out",
         "evaluation",
     ),

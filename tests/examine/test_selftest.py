@@ -6,7 +6,7 @@ import pytest
 
 from ludus.cli import main
 from ludus.examine.selftest import core
-from tests.examine.faults import ASKED, OTHERS, plant, wrap
+from tests.examine.faults import ASKED, OTHERS, plant, put, wrap
 
 QUICK = ("formulas", "playing", "ppo_update", "replay", "rainbow_update")
 SLOW = (
@@ -41,7 +41,7 @@ def test_a_check_that_cannot_run_is_a_finding_and_does_not_stop_the_others(monke
     def broken(*arguments):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr("ludus.algorithms.advantage.generalised_advantages", broken)
+    put(monkeypatch, "ludus.algorithms.advantage:generalised_advantages", broken)
     results = core.run(
         core.chosen(["advantages_of_random_episodes", "schedules_are_read_as_written"])
     )

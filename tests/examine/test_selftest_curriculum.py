@@ -65,5 +65,8 @@ def test_a_planted_fault_is_found_and_its_part_named(name, monkeypatch):
 @pytest.mark.slow
 def test_a_run_that_keeps_its_worst_checkpoint_is_found(monkeypatch):
     assert wrong(TRAINS) == []
-    plant(monkeypatch, Fault("ludus.training.loop:Trainer.note_best", "not as_good(", "as_good("))
+    plant(
+        monkeypatch,
+        Fault("ludus.training.evaluation:Evaluations.note_best", "not as_good(", "as_good("),
+    )
     assert wrong(TRAINS) == ["best checkpoint"]

@@ -11,12 +11,12 @@ from gymnasium import spaces
 
 import ludus
 from ludus import cli
-from ludus.batches import layout_of
+from ludus.batches import game_info
 from ludus.config import resolve
 from ludus.examine.interventions import messages_of
 from ludus.intervals import difference
+from ludus.play import measure_run
 from ludus.recipes import load_recipe
-from ludus.runs import load
 
 pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 SMALL = {
@@ -87,7 +87,7 @@ def run(tmp_path_factory):
 def obedient(monkeypatch):
     """Policies as loaded, with weights that do what the message says, and the second action where
     it says nothing."""
-    usual = load.load_policies
+    usual = measure_run.load_policies
 
     def obeying(reference):
         policies, layout = usual(reference)
@@ -98,7 +98,7 @@ def obedient(monkeypatch):
             head.bias.copy_(torch.eye(len(head.bias))[1])
         return policies, layout
 
-    monkeypatch.setattr(load, "load_policies", obeying)
+    monkeypatch.setattr(measure_run, "load_policies", obeying)
 
 
 def test_who_does_what_it_hears_is_lost_in_silence(run, obedient, capsys):
@@ -126,7 +126,7 @@ def test_who_does_what_it_hears_is_lost_in_silence(run, obedient, capsys):
 
 def test_who_does_not_listen_loses_nothing(run, obedient, monkeypatch):
     monkeypatch.setattr(
-        "ludus.examine.interventions.messages_of", lambda layout, config: [entry(layout, "other")]
+        "ludus.play.silence.messages_of", lambda layout, config: [entry(layout, "other")]
     )
     metrics = ludus.evaluate(run, episodes=20, greedy=True, silence=True)["metrics"]
     assert metrics["silenced/return"] == metrics["return"]
@@ -137,7 +137,7 @@ def test_who_does_not_listen_loses_nothing(run, obedient, monkeypatch):
 
 
 def test_what_cannot_be_silenced_is_refused(run, obedient, monkeypatch, capsys):
-    monkeypatch.setattr("ludus.examine.interventions.messages_of", lambda layout, config: [])
+    monkeypatch.setattr("ludus.play.silence.messages_of", lambda layout, config: [])
     assert main(["eval", str(run), "--silence"]) == 2
     assert "send no messages that could be silenced: leave --silence out" in capsys.readouterr().err
     assert main(["eval", str(run), "--silence", "--analyse"]) == 2
@@ -150,7 +150,7 @@ def test_messages_of_mechs(size, heard):
     observation has room for."""
     config = load_recipe("mechs_2v2")
     config.game_values["message"] = size
-    layout = layout_of(resolve(config))[0].describe()
+    layout = game_info(resolve(config)).layout.describe()
     found = messages_of(layout, config)
     assert len(found) == heard and all("message" in layout["observation"][i] for i in found)
 

@@ -348,7 +348,7 @@ def test_the_command_writes_numbers_and_a_picture_into_the_run(capsys, tmp_path,
     for arguments, words in (
         (["--episodes", "2"], "2 matches against each opponent are too few"),
         (["--against", "bot:low"], "nothing to tell apart among low"),
-        (["--against", "bot:lwo"], "'bot:lwo' is none of this game: there is"),
+        (["--against", "bot:lwo"], "unknown opponent 'bot:lwo': did you mean 'bot:low'?"),
         (["--greedy"], "leave --greedy out"),
     ):
         status, _, err = call(capsys, "eval", str(run.path), "--analyse", *arguments)

@@ -23,6 +23,7 @@ from ludus.play.replay import Replay
 from ludus.runs import checkpoint
 from ludus.runs.load import load_policies
 from ludus.runs.run import Run
+from ludus.training import start
 from ludus.training.report import write_report
 from ludus.viewer.library import Library
 
@@ -113,10 +114,10 @@ def marks(path: Path) -> None:
     run = Run(path)
     for mark in (None, "best", "0", "x"):
         try:
-            checkpoint.verify(run, checkpoint.find(run, mark))
+            checkpoint.Checkpoint(run, checkpoint.find(run, mark)).verify()
         except ludus.LudusError:
             continue
-    api.forkable(path)
+    start.forkable(path)
 
 
 def compared(path: Path) -> None:

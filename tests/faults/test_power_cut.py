@@ -20,8 +20,9 @@ from tests.faults.trial import KINDS, differences, in_child, resume
 def check_good(path: Path) -> None:
     """The newest checkpoint is whole, its snapshots and its part of every log are there."""
     run = Run(path)
-    manifest = checkpoint.verify(run, checkpoint.find(run, None))
-    league = manifest["league"]
+    saved = checkpoint.Checkpoint(run, checkpoint.find(run, None))
+    saved.verify()
+    league = saved.manifest["league"]
     if league is not None:
         pool = Pool(run, 3)
         pool.restore(league["snapshots"], league["retired"])

@@ -25,6 +25,7 @@ from ludus.play.together import Together
 from ludus.runs import checkpoint
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare
+from ludus.who import Who
 from tests.league.watching import watch_opponents
 
 
@@ -124,9 +125,10 @@ def test_a_trainer_measures_itself_against_a_few_of_its_snapshots(tmp_path):
     for _ in range(20):
         trainer.iterate()
     before = {n: t.clone() for n, t in trainer.league.policies["chaser"].state_dict().items()}
-    found = trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    trainer.config.eval.episodes = 10
+    found = trainer.evaluations.against(Who("snapshots"))
     assert set(found) >= {"catch_rate", "survival", "chaser/win_rate", "runner/draw_rate"}
-    assert found == trainer.league.evaluate(trainer.make_evaluation_batch, 10, 1, greedy=False)
+    assert found == trainer.evaluations.against(Who("snapshots"))
     assert all(
         torch.equal(before[n], t) for n, t in trainer.league.policies["chaser"].state_dict().items()
     )

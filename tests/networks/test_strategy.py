@@ -235,7 +235,7 @@ def test_what_cannot_work_is_refused():
     refused("did you mean 'small'", size="smal")
     refused("use a multiple of 8", size="small", width=30)
     refused("use 1 or more", size="small", history=0)
-    refused("outside 0 to 1", size="small", dropout=1.0)
+    refused("use 0 or more, and less than 1", size="small", dropout=1.0)
     refused("not by rainbow", "rainbow", size="small")
     refused("no observation entry begins so", size="small", entries="nobody_")
     refused("give policy.hidden a layer", hidden=(), size="small", entries="")

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import ludus
-from ludus.batches import role_rows
+from ludus.batches import game_info
 from ludus.config import (
     Config,
     PolicyConfig,
     apply_preset,
-    check,
     check_types,
     flatten,
     origins,
@@ -27,14 +26,14 @@ def refuse(**values):
     for name, value in values.items():
         set_value(config, name.replace("__", "."), value)
     with pytest.raises(LudusError) as error:
-        check(resolve(config), role_rows(config))
+        resolve(config).check(game_info(config).rows(config.envs))
     return str(error.value)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_shipped_recipes_pass_their_own_check(recipe):
     config = resolve(load_recipe(recipe))
-    check(config, role_rows(config))
+    config.check(game_info(config).rows(config.envs))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_shipped_recipes_pass_their_own_check(recipe):
         (dict(learn__auxiliary=0.1), ["policy.memory"]),
         (dict(learn__roles__chasr__entropy=0.1), ["'chasr'", "chaser"]),
         (dict(train__total_agent_steps=None), ["no budget"]),
-        (dict(policy__hidden=[0]), ["0 units"]),
+        (dict(policy__hidden=[0]), ["policy.hidden=[0]", "1 or more"]),
         (dict(device="tpu"), ["device=tpu"]),
         (dict(learn__minibatches=200_000), ["4096 rows", "use 4096"]),
         (dict(learn__roles__runner__minibatches=0), ["learn.roles.runner.minibatches=0"]),
@@ -151,10 +150,9 @@ def test_settings_of_another_algorithm_are_refused(recipe, changes, words, tmp_p
 def test_the_algorithm_says_what_a_name_means(monkeypatch):
     """Whatever the order: a learning rate is that of the algorithm that is asked for, and its own
     section is accepted."""
-    from ludus import api
     from ludus.commands.options import parse_config
 
-    monkeypatch.setattr(api, "start", lambda config, *_, **__: config)
+    monkeypatch.setattr("ludus.training.start.train", lambda config, *_, **__: config)
     config = ludus.train("racing_lidar", learning_rate=0.5, algorithm="ppo")
     assert config.learn.learning_rate == 0.5 and config.rainbow.learning_rate != 0.5
     config, where, _ = parse_config(

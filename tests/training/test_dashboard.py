@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import ludus
-from ludus.batches import layout_of
+from ludus.batches import game_info
 from ludus.config import LeagueConfig, TrainConfig
 from ludus.doctor.finding import Finding
 from ludus.recipes import RECIPES, load_recipe
@@ -50,7 +50,7 @@ def drawn(dashboard, width):
 def test_the_first_line_of_every_recipe_is_drawn(recipe):
     """No role had a valid row and no episode has ended: nothing is known of any role."""
     made = load_recipe(recipe)
-    roles = [seats.role for seats in layout_of(made)[0].seats]
+    roles = [seats.role for seats in game_info(made).layout.seats]
     made.checkpoint.best_metric = "eval/self/return"
     for line in (
         {},
@@ -168,7 +168,7 @@ def test_a_training_is_drawn_in_which_a_role_has_no_valid_rows(tmp_path, monkeyp
 
 
 def test_a_display_that_fails_is_reported_once_and_training_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("ludus.training.report.write_report", lambda run: None)
+    monkeypatch.setattr("ludus.training.finish.write_report", lambda run: None)
 
     def broken(self, trainer, line):
         raise KeyError("ppo/seeker/entropy_share")

@@ -15,6 +15,7 @@ from ludus.config import CheckpointConfig, EvalConfig, LogConfig, TrainConfig
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
 from ludus.training.display import Silent
+from ludus.training.evaluation import Evaluations
 from ludus.training.loop import Trainer
 from ludus.training.start import create, prepare, remove_abandoned
 from tests.training.test_runs import config
@@ -28,7 +29,7 @@ SHORT = dict(
 @pytest.fixture
 def no_report(monkeypatch):
     """Drawing it takes longer than these trainings."""
-    monkeypatch.setattr("ludus.training.report.write_report", lambda run: None)
+    monkeypatch.setattr("ludus.training.finish.write_report", lambda run: None)
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +74,21 @@ def test_a_run_that_fails_says_so_and_why_and_forgets_it_when_it_goes_on(tmp_pat
         crashed.state() == ("crashed", "no memory left")
         and "crashed (no memory left)" in (crashed.path / "report.html").read_text()
     )
-    monkeypatch.setattr("ludus.training.report.write_report", lambda run: None)
+    monkeypatch.setattr("ludus.training.finish.write_report", lambda run: None)
     assert api.resume(crashed.path, quiet=True).state() == ("finished", "")
 
 
 def test_ctrl_c_in_an_evaluation_abandons_it_and_saves(tmp_path, monkeypatch, no_report):
     """What the evaluation had found is left out, and it is due again when the run goes on."""
-    told, after = [], Trainer.after_evaluation_step
+    told, after = [], Evaluations.after_step
 
-    def press(self, against, done):
-        told.append(against)
+    def press(self, who, done):
+        told.append(who)
         if len(told) == 3:
             signal.raise_signal(signal.SIGINT)
-        after(self, against, done)
+        after(self, who, done)
 
-    monkeypatch.setattr(Trainer, "after_evaluation_step", press)
+    monkeypatch.setattr(Evaluations, "after_step", press)
     made = config(**SHORT, eval=EvalConfig(episodes=4, every_agent_steps=600))
     stopped = ludus.train(made, run=tmp_path / "run", quiet=True)
     lines = stopped.metrics()
@@ -127,17 +128,17 @@ def test_an_evaluation_does_not_bring_the_next_one_nearer(tmp_path, monkeypatch)
     )
     trainer = create(tmp_path / "run", *prepare(made), display=Silent())
 
-    def slow(trainer, against, done):
-        trainer._counted_at -= 1.0  # as if a second had gone by
+    def slow(evaluations, who, done):
+        evaluations.trainer._counted_at -= 1.0  # as if a second had gone by
 
-    monkeypatch.setattr(Trainer, "after_evaluation_step", slow)
+    monkeypatch.setattr(Evaluations, "after_step", slow)
     before = trainer.elapsed
-    trainer.evaluate()
+    trainer.evaluations.evaluate()
     assert trainer.elapsed > before + 20
     trainer.progress.seconds = trainer.elapsed  # as the next iteration counts it
-    assert not trainer.evaluation_due()
+    assert not trainer.evaluations.due()
     trainer.progress.seconds += 20.0
-    assert trainer.evaluation_due()
+    assert trainer.evaluations.due()
     trainer.run.close()
 
 

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from ludus.batches import layout_of
+from ludus.batches import game_info
 from ludus.config import Config, EvalConfig
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
 from ludus.runs.measured import in_words, lower_is_better, measurements, newest
 from ludus.sim import Goal
+from ludus.training.evaluation import Evaluations
 from ludus.training.headline import evaluated, headline
-from ludus.training.loop import Trainer
 from tests.sim.games import COUNTER, PURSUIT
 
 OWN = "tests.training.test_headline:"
@@ -21,12 +21,16 @@ NO_HEADLINE = replace(PURSUIT, headline=None)
 NO_GOALS = replace(COUNTER, goal_metrics={"pushes": Goal("pushes")}, headline=None)
 
 
+def best_metric(config):
+    return headline(config, game_info(config))
+
+
 def of(game, *against, **changes):
-    return headline(Config(game=game, eval=EvalConfig(against=against, **changes)))
+    return best_metric(Config(game=game, eval=EvalConfig(against=against, **changes)))
 
 
 def test_every_shipped_recipe_has_the_headline_of_its_game():
-    found = {name: headline(load_recipe(name)) for name in RECIPES}
+    found = {name: best_metric(load_recipe(name)) for name in RECIPES}
     assert (
         found["pursuit"] == "eval/bot:flee/catch_rate"
         and found["hide_and_seek"] == "eval/bot:hider/catch_rate"
@@ -38,7 +42,7 @@ def test_every_shipped_recipe_has_the_headline_of_its_game():
     assert (
         found["arena_small"] == "eval/self/hearts" and found["racing_lidar"] == "eval/self/finish"
     )
-    assert headline(load_recipe("gym:CartPole-v1")) == "eval/self/return"
+    assert best_metric(load_recipe("gym:CartPole-v1")) == "eval/self/return"
 
 
 def test_what_is_nearest_to_it_where_its_opponent_is_not_evaluated():
@@ -58,12 +62,12 @@ def test_what_is_chosen_must_be_evaluated():
     config = load_recipe("pursuit")
     for name in ("eval/self/survival", "eval/bot:flee/catch_rate_greedy"):
         config.checkpoint.best_metric = name
-        assert headline(config) == name
+        assert best_metric(config) == name
     config.eval.greedy = False
     with pytest.raises(
         LudusError, match=r"catch_rate_greedy will not be evaluated: use eval/bot:flee/catch_rate"
     ):
-        headline(config)
+        best_metric(config)
 
 
 @pytest.mark.parametrize("recipe", ["brawl", "hide_and_seek", "arena_small"])
@@ -71,8 +75,8 @@ def test_names_are_those_of_measurements(recipe):
     """Of a game of teams, of roles, and of agents side by side; a run's own metrics are compared in
     test_runs."""
     config = load_recipe(recipe)
-    names = evaluated(config, *layout_of(config))
-    assert len(names) == len(set(names)) and headline(config) in names
+    names = evaluated(config, game_info(config))
+    assert len(names) == len(set(names)) and best_metric(config) in names
     if recipe == "brawl":
         assert {"eval/bot:based/win", "eval/bot:based/win_rate", "eval/bot:based/loss_rate"} <= set(
             names
@@ -93,15 +97,14 @@ def test_the_best_is_the_lowest_where_lower_is_better(higher, kept):
     )
     config = SimpleNamespace(checkpoint=SimpleNamespace(best_metric="eval/self/lap"))
     progress = SimpleNamespace(best={}, agent_steps=0)
-    trainer = SimpleNamespace(
-        config=config, progress=progress, batch=SimpleNamespace(layout=layout)
-    )
+    batch = SimpleNamespace(layout=layout)
+    evaluations = Evaluations(SimpleNamespace(config=config, progress=progress, batch=batch))
     found = [
-        Trainer.note_best(trainer, {"eval/self/lap": lap})
+        evaluations.note_best({"eval/self/lap": lap})
         for lap in (30.0, 20.0, 40.0, 40.0 if higher else 20.0)
     ]
     assert found == kept and progress.best["value"] == (40.0 if higher else 20.0)
-    assert not Trainer.note_best(trainer, {}), "an iteration without an evaluation"
+    assert not evaluations.note_best({}), "an iteration without an evaluation"
 
 
 def test_which_way_is_better():

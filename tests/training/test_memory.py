@@ -12,7 +12,7 @@ import torch
 from ludus import machine
 from ludus.algorithms import algorithm
 from ludus.algorithms.ppo import PPO
-from ludus.batches import make_batch
+from ludus.batches import game_info, make_batch
 from ludus.cli import main
 from ludus.config import resolve
 from ludus.errors import LudusError
@@ -43,63 +43,71 @@ def test_bytes_are_those_of_the_simulator_and_the_rollout():
     config = recipe("pursuit", envs=8, device="cpu")
     batch = make_batch(config, 8, 0)
     ppo = PPO(batch, config)
-    assert 8 * bytes_per_env(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
+    assert (
+        8 * bytes_per_env(config, game_info(config))
+        == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
+    )
     config.device = "cuda"
     half = sum(
         role.rollout.observation.numel() * 2 for role in ppo.roles.values()
     )  # observations are kept in half precision
-    assert 8 * bytes_per_env(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
+    assert (
+        8 * bytes_per_env(config, game_info(config))
+        == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
+    )
 
 
 def test_the_number_of_envs_that_fits_is_named(monkeypatch):
     config = recipe("pursuit", envs=1_000_000)
     free(monkeypatch, 1_000_000_000)
     with pytest.raises(LudusError, match=r"1,000,000 envs of pursuit need .* GB") as error:
-        check_memory(config)
+        check_memory(config, game_info(config))
     config.envs = named(error)
-    assert config.envs * bytes_per_env(config) <= SPARE * 1_000_000_000
-    check_memory(config)
+    assert config.envs * bytes_per_env(config, game_info(config)) <= SPARE * 1_000_000_000
+    check_memory(config, game_info(config))
     config.envs += 1
     with pytest.raises(LudusError):
-        check_memory(config)
+        check_memory(config, game_info(config))
 
 
 def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_is_refused(
     monkeypatch,
 ):
     config = recipe("racing")
-    assert config.rainbow.replay == 1_000_000 and 4e9 < replay_bytes(config) < 5e9
+    assert (
+        config.rainbow.replay == 1_000_000 and 4e9 < replay_bytes(config, game_info(config)) < 5e9
+    )
     free(monkeypatch, 2_000_000_000)
     with pytest.raises(
         LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB"
     ) as error:
-        check_memory(config)
+        check_memory(config, game_info(config))
     config.rainbow.replay = named(error)
     assert config.rainbow.replay > 300_000
-    check_memory(config)
+    check_memory(config, game_info(config))
     config.rainbow.replay += config.envs
     with pytest.raises(LudusError):
-        check_memory(config)
+        check_memory(config, game_info(config))
 
 
 def test_what_recurrent_policies_remember_counts_for_learners_and_past_opponents():
-    parts = parts_per_env(recipe("mechs_2v2"))
+    parts = parts_per_env(recipe("mechs_2v2"), game_info(recipe("mechs_2v2")))
     hidden_and_cell = 2 * 128 * 4
     assert (
         parts["memory"] == 2 * 4 * hidden_and_cell
     )  # four mechs, played by the policy or by a snapshot
     alone = recipe("mechs_2v2")
     alone.league.mix = "self 100"
-    assert parts_per_env(alone)["memory"] == 4 * hidden_and_cell
+    assert parts_per_env(alone, game_info(alone))["memory"] == 4 * hidden_and_cell
 
 
 def test_4096_envs_of_ten_against_ten_fit_a_gpu_of_8_gb(monkeypatch):
     config = recipe("mechs", envs=4096)
     free(monkeypatch, 8_000_000_000)
-    check_memory(config)
+    check_memory(config, game_info(config))
     config.envs = 16_384
     with pytest.raises(LudusError, match=r"16,384 envs of mechs need 10\.7 GB"):
-        check_memory(config)
+        check_memory(config, game_info(config))
 
 
 # -- the CPU's memory: Linux gives out more than there is, and kills the process that uses it ------
@@ -120,27 +128,27 @@ def test_what_is_kept_of_steps_counts_on_the_cpu_too(monkeypatch):
     with pytest.raises(
         LudusError, match=r"100,000 envs of pursuit need .* GB of memory are free: set --envs"
     ) as error:
-        check_memory(config)
+        check_memory(config, game_info(config))
     config.envs = named(error)
-    check_memory(config)
+    check_memory(config, game_info(config))
     monkeypatch.setattr(
         "ludus.training.memory.free_memory", lambda: None
     )  # the system does not say
     config.envs = 10_000_000
-    check_memory(config)
+    check_memory(config, game_info(config))
 
 
 def test_a_replay_counts_on_the_cpu_where_the_run_fills_it(monkeypatch):
     config = recipe("racing", device="cpu")
     monkeypatch.setattr("ludus.training.memory.free_memory", lambda: 2_000_000_000)
     config.train.total_agent_steps = 10_000
-    check_memory(config)
+    check_memory(config, game_info(config))
     config.train.total_agent_steps = 10_000_000
     with pytest.raises(
         LudusError,
         match=r"a replay of 1,000,000 transitions needs 4\.2 GB, and 2\.0 GB of memory are free",
     ):
-        check_memory(config)
+        check_memory(config, game_info(config))
 
 
 def test_memory_that_cannot_be_had_is_one_sentence(monkeypatch):

@@ -55,7 +55,7 @@ CLI = "from ludus.cli import main; main()"
 # Kills itself in the middle of writing the n-th tensor file or manifest of a checkpoint.
 KILL_WHILE_SAVING = """
 import os, signal, sys
-from ludus.training import checkpoint
+from ludus.runs import checkpoint
 count = 0
 def wrap(f):
     def wrapped(*a, **k):

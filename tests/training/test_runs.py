@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from ludus.files import read_lines
 from ludus.runs import checkpoint
 from ludus.runs.run import Run, split_reference
 from ludus.runs.weights import refuse_other_meaning
+from ludus.training import start
 from ludus.training.display import Silent
 from ludus.training.start import create, prepare
 
@@ -138,7 +140,7 @@ def test_metrics_have_documented_names(run):
 
 
 def test_the_names_of_what_will_be_evaluated_are_those_that_are(run):
-    from ludus.batches import layout_of
+    from ludus.batches import game_info
     from ludus.training.headline import evaluated
 
     written = {
@@ -147,7 +149,7 @@ def test_the_names_of_what_will_be_evaluated_are_those_that_are(run):
         for k in line
         if k.startswith("eval/") and not k.endswith(("_low", "_high", "_greedy"))
     }
-    assert written == set(evaluated(run.config(), *layout_of(run.config())))
+    assert written == set(evaluated(run.config(), game_info(run.config())))
     assert (
         run.read_json("best.json")["metric"]
         == run.config().checkpoint.best_metric
@@ -226,10 +228,8 @@ def test_a_foreign_checkpoint_is_refused(copy):
 
 
 def test_a_reordered_observation_is_moved_by_name(run):
-    manifest = checkpoint.read_manifest(run, checkpoint.steps(run)[-1])
-    tensors = checkpoint.split(
-        checkpoint.read(run, manifest["step"], manifest, "policy.safetensors"), "chaser"
-    )
+    newest = checkpoint.Checkpoint(run, checkpoint.steps(run)[-1])
+    manifest, tensors = newest.manifest, checkpoint.split(newest.tensors("policy"), "chaser")
     now = json.loads(json.dumps(manifest["layout"]))
     now["observation"] = now["observation"][::-1]
     moved = checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
@@ -325,12 +325,12 @@ def test_nan_stops_training_with_its_first_tensor(tmp_path, monkeypatch):
 
 
 def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
-    made = api.start(config(), {}, tmp_path / "child", quiet=True, init_from=f"{run.path}@best")
+    made = start.train(config(), {}, tmp_path / "child", quiet=True, init_from=f"{run.path}@best")
     first = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
     best = load_file(checkpoint.folder(run, checkpoint.find(run, "best")) / "policy.safetensors")
     assert all(torch.equal(first[n], best[n]) for n in best)
     assert made.metrics()[0]["progress/iteration"] == 1
-    part = api.start(
+    part = start.train(
         config(),
         {},
         tmp_path / "part",
@@ -345,7 +345,7 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
     )
     assert not torch.equal(some["chaser/action_head.weight"], newest["chaser/action_head.weight"])
     with pytest.raises(LudusError, match=r"no module .* matches nonsense"):
-        api.start(
+        start.train(
             config(),
             {},
             tmp_path / "none",
@@ -355,7 +355,7 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
         )
     assert not (tmp_path / "none").exists()
     with pytest.raises(LudusError, match=r"\[8, 16\] but this policy has \[8, 24\]"):
-        api.start(
+        start.train(
             config(policy=PolicyConfig(hidden=(24,))),
             {},
             tmp_path / "other",
@@ -373,13 +373,13 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
         r"--policy.activation tanh"
     )
     with pytest.raises(LudusError, match=told):
-        api.start(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path))
-    changed = api.forkable(run.path)
+        start.train(other, {}, tmp_path / "relu", quiet=True, init_from=str(run.path))
+    changed = start.forkable(run.path)
     changed.policy.activation = "relu"
     with pytest.raises(LudusError, match=told):
-        api.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
+        start.fork(run.path, changed, {}, tmp_path / "fork", quiet=True)
     with pytest.raises(LudusError, match=told):
-        api.start(
+        start.train(
             other,
             {},
             tmp_path / "relu",
@@ -388,7 +388,7 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
             init_modules=("actor",),
         )
     assert not (tmp_path / "relu").exists() and not (tmp_path / "fork").exists()
-    api.start(
+    start.train(
         other,
         {},
         tmp_path / "part",
@@ -404,9 +404,9 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     larger = config(policy=PolicyConfig(hidden=(16,), strategy=TINY))
     told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
     with pytest.raises(LudusError, match=told) as refused:
-        api.start(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
+        start.train(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
     modules = tuple(str(refused.value).rsplit("--init-modules ", 1)[1].split())
-    made = api.start(
+    made = start.train(
         larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path), init_modules=modules
     )
     theirs = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
@@ -421,7 +421,7 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     )
     learned = load_file(checkpoint.folder(made, checkpoint.steps(made)[-1]) / "policy.safetensors")
     assert learned[joins].any(), "and it is learned what to add"
-    again = api.start(
+    again = start.train(
         larger,
         {},
         tmp_path / "again",
@@ -436,10 +436,10 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
         LudusError,
         match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings",
     ):
-        api.start(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
+        start.train(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
     with pytest.raises(LudusError, match=r"policy.strategy.history 8, and this run has 9"):
         larger.policy.strategy.history = 9
-        api.start(
+        start.train(
             larger,
             {},
             tmp_path / "longer",
@@ -450,29 +450,30 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
 
 
 def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
-    small = PolicyConfig(strategy=StrategyConfig(size="small"))
+    theirs = Config(game="brawl", policy=PolicyConfig(strategy=StrategyConfig(size="small")))
+    saved = SimpleNamespace(where="here", run=SimpleNamespace(settings=lambda: theirs))
     encoder = ["actor.seen.history.embed.weight"]
+    # what small says
     refuse_other_meaning(
-        small, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder, "here"
-    )  # what small says
-    refuse_other_meaning(
-        small, PolicyConfig(), ["actor.encoder.0.weight"], "here"
-    )  # the encoder was not taken over
+        saved, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder
+    )
+    # the encoder was not taken over
+    refuse_other_meaning(saved, PolicyConfig(), ["actor.encoder.0.weight"])
     with pytest.raises(
         LudusError,
         match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5",
     ):
         refuse_other_meaning(
-            small, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder, "here"
+            saved, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder
         )
 
 
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
     """New rewards and parameters must be in the simulator, not only in the files."""
-    changed = api.forkable(run.path)
+    changed = start.forkable(run.path)
     changed.learn.entropy = 0.05
     changed.game_values |= {"speed": 0.05, "reward.near": 0.0}
-    made = api.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
+    made = start.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
     assert made.read_json("config.json")["forked_from"].startswith(str(run.path))
     first = load_file(checkpoint.folder(made, 0) / "policy.safetensors")
     source = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
@@ -490,7 +491,7 @@ def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path)
 def test_what_was_derived_is_derived_anew_for_a_fork(run):
     data = run.read_json("config.json")
     assert data["origins"]["learn.bptt"] == "derived" and data["values"]["learn.bptt"] == 1
-    base = api.forkable(run.path)
+    base = start.forkable(run.path)
     assert base.learn.bptt is None and base.train.dtype is None and base.train.threads == 1
 
 

@@ -77,7 +77,7 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
     made = []
     monkeypatch.setattr(threads, "_shortest", lambda iteration: 0.0)
     monkeypatch.setattr(
-        "ludus.algorithms.algorithm.make_algorithm",
+        "ludus.training.threads.make_algorithm",
         lambda batch, config: made.append(config.learn.minibatches),
     )
     for envs, minibatches in ((8, 8), (6, 16)):

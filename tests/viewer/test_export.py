@@ -114,7 +114,7 @@ def test_what_fails_leaves_nothing_behind(root, tmp_path, monkeypatch):
     monkeypatch.setattr(film, "photograph", photograph)
     with pytest.raises(LudusError, match="the browser is gone"):
         main(arguments)
-    monkeypatch.setattr(film.Theatre, "make_film", lambda *_: pytest.fail("too late to refuse"))
+    monkeypatch.setattr(film.FilmMaker, "make", lambda *_: pytest.fail("too late to refuse"))
     with pytest.raises(
         LudusError,
         match=r"4 seconds of play at --speed 0\.1 and --fps 60 are 2,401 pictures, .* use --speed "

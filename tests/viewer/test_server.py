@@ -254,7 +254,7 @@ def test_bots_play_in_real_time(port):
         ("game=os:path", "allow it with"),
         ("run=nowhere", "there is no run"),
         ("", "nothing to show"),
-        ("game=pursuit&agents=bot:x", "has no 'bot:x'"),
+        ("game=pursuit&agents=bot:x", "unknown opponent 'bot:x'"),
         ("game=pursuit&value=runners=1000", "at most 64"),
         ("game=pursuit&value=x", "no NAME=NUMBER"),
         ("game=pursuit&take=9", "makes no sense"),

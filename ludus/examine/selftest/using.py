@@ -490,13 +490,8 @@ def train_for(s: Session, algorithm: str) -> Any:
 
 def _saved(run: Any) -> dict[str, torch.Tensor]:
 
-    step = checkpoint.steps(run)[-1]
-    manifest = checkpoint.read_manifest(run, step)
-    return {
-        n: t
-        for file in checkpoint.FILES
-        for n, t in checkpoint.read(run, step, manifest, file).items()
-    }
+    saved = checkpoint.Checkpoint(run, checkpoint.steps(run)[-1])
+    return {n: t for part in checkpoint.PARTS for n, t in saved.tensors(part).items()}
 
 
 CHECKS = (

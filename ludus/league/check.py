@@ -1,0 +1,32 @@
+"""Opponents that a config names but nobody could meet."""
+
+from __future__ import annotations
+
+from ludus.batches import GameInfo
+from ludus.config import Config, mixes
+from ludus.errors import LudusError, nearest
+from ludus.league.matchmaking import SAMPLERS
+from ludus.play.lineups import make_lineups
+from ludus.play.opponents import spelled_out
+from ludus.who import POOL, SNAPSHOTS, read_mix
+
+
+def check_opponents(config: Config, info: GameInfo) -> None:
+    """Refuses opponents of training and of evaluations that do not exist: not an error for later,
+    when a tenth is trained."""
+    spelled_out(config.eval.against, info.layout, info.bots)
+    taken = any(POOL in read_mix(mix) for mix in mixes(config)) and config.league.snapshot_every
+    if SNAPSHOTS in config.eval.against and not taken:
+        raise LudusError(
+            "eval.against has snapshots, but none are taken: add pool to league.mix, and set "
+            "league.snapshot_every"
+        )
+    if config.league.sampler not in SAMPLERS:
+        raise LudusError(
+            f"league.sampler={config.league.sampler} is unknown: "
+            f"{nearest(config.league.sampler, SAMPLERS)}"
+        )
+    for mix in mixes(config):
+        if mix and info.game is None:
+            raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
+        make_lineups(info.layout, info.bots, read_mix(mix))
