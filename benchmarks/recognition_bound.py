@@ -33,10 +33,8 @@ from ludus.recipes.brawl import STYLES
 from ludus.sim import Batch
 
 FRAMES, STRIDE, STEPS, BATCH = 65, 5, 899, 256
-AHEAD, ASKED = (
-    64,
-    8,
-)  # steps that keys are foretold ahead, and how many of them are asked for at a time
+# steps that keys are foretold ahead, and how many of them are asked for at a time
+AHEAD, ASKED = 64, 8
 NAMES = [name for name in STYLES if name != SWITCHER]
 SWITCHED = ("aggressive", "defensive", "kiter")  # the styles of a switcher, in turn
 

@@ -91,9 +91,8 @@ def as_coins(values: np.ndarray) -> float:
     spread."""
     n, mean = len(values), float(values.mean())
     coin = mean * (1 - mean)
-    if (
-        np.isin(values.round(5), (0.0, 1.0)).all() or n < 2
-    ):  # sums of float32 that should be 1 are nearly
+    # sums of float32 that should be 1 are nearly
+    if np.isin(values.round(5), (0.0, 1.0)).all() or n < 2:
         return float(n)
     variance = (float(values.var(ddof=1)) * (n - 1) + coin) / n
     return max(float(n), n * coin / variance)

@@ -45,9 +45,8 @@ def installed() -> dict[str, Version]:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue  # an extra that was not chosen
-        found[name] = Version(
-            Version(distribution.version).public
-        )  # torch 2.13.0+cpu is torch 2.13.0
+        # torch 2.13.0+cpu is torch 2.13.0
+        found[name] = Version(Version(distribution.version).public)
         for extra in {"", *requirement.extras} - {e for n, e in seen if n == name}:
             seen.add((name, extra))
             needed = [Requirement(text) for text in distribution.requires or ()]

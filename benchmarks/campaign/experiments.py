@@ -462,10 +462,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "brawl_strategy_full": Experiment(
         recipe="brawl_strategy_full",
-        options=(
-            "--train.total-seconds",
-            "600",
-        ),  # no evaluations: on a CPU, where they play, a match takes this encoder minutes
+        # no evaluations: on a CPU, where they play, a match takes this encoder minutes
+        options=("--train.total-seconds", "600"),
         device="cuda",
         claim="Ten minutes of a shared H200 with the full strategy encoder",
         tags=("shipped", "gpu"),

@@ -22,10 +22,8 @@ def judge_data(name: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
     expected = data["expected"]
     named = [f.check for f in found if f.severity == "critical"]
     sick = expected["verdict"] == "critical"
-    accepted = {
-        expected.get("check"),
-        *expected.get("also_right", ()),
-    }  # the sums can be told in two ways
+    # the sums can be told in two ways
+    accepted = {expected.get("check"), *expected.get("also_right", ())}
     got = verdict(found)
     return {
         "name": name,

@@ -143,16 +143,14 @@ class Replay:
         self.end = zeros(dtype=torch.uint8)
         self.valid = zeros(dtype=torch.bool)
         self.span = torch.ones_like(self.reward, dtype=torch.int32)  # rows to the next decision
-        self.decided_at = torch.full(
-            (rows,), -1, dtype=torch.long, device=device
-        )  # time of the last decision; -1: none yet
+        # time of the last decision; -1: none yet
+        self.decided_at = torch.full((rows,), -1, dtype=torch.long, device=device)
         self.step = zeros(dtype=torch.int32)  # of the episode
         self.seen = {
             name: zeros(part.height, part.width, dtype=torch.uint8) for name, part in parts.items()
         }
-        self.head = torch.zeros(
-            (), dtype=torch.long, device=device
-        )  # the time that is written next
+        # the time that is written next
+        self.head = torch.zeros((), dtype=torch.long, device=device)
         self.every_row = torch.arange(rows, device=device)
         self.look_back = max((part.frames for part in parts.values()), default=1) - 1
         self.tree = SumTree(self.length * rows, device) if alpha is not None else None
@@ -211,9 +209,8 @@ class Replay:
         self._write(self.end, end)
         self._write(self.span, torch.ones_like(reward))
         self._add_to_decision(reward, idle, end, gamma)
-        since = torch.where(
-            idle, self.decided_at, -1
-        )  # resets, the dead and bots end what was decided before
+        # resets, the dead and bots end what was decided before
+        since = torch.where(idle, self.decided_at, -1)
         self.decided_at.copy_(torch.where(valid, self.head, since))
         self.head += 1
 

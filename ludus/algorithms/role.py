@@ -185,9 +185,8 @@ class Role:
         r.starts[t].copy_(self.start)
         if not r.seen:
             return {}
-        before = (
-            r.age[t - 1] if t else r.age[-1] - 1
-        )  # the last row of a rollout is the first of the next
+        # the last row of a rollout is the first of the next
+        before = r.age[t - 1] if t else r.age[-1] - 1
         r.age[t] = torch.where(self.start, 0, before + 1)
         for name, part in r.parts.items():
             newest = (

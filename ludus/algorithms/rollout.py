@@ -43,9 +43,8 @@ class RoleRollout:
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
         self.choices = zeros(steps, rows, len(space.choices), dtype=torch.int32)
         self.opponent_keys = zeros(steps, rows, opponent_keys, dtype=torch.int8)
-        self.later = zeros(
-            steps if opponent_keys else 0, rows, dtype=torch.int64
-        )  # step · rows + row of what is foretold
+        # step · rows + row of what is foretold
+        self.later = zeros(steps if opponent_keys else 0, rows, dtype=torch.int64)
         self.log_prob = zeros(steps, rows)
         self.value = zeros(steps + 1, rows)
         self.reward = zeros(steps, rows)
@@ -53,9 +52,8 @@ class RoleRollout:
         self.standardised = zeros(steps, rows)
         self.target = zeros(steps, rows)
         self.valid = zeros(steps, rows, dtype=torch.bool)
-        self.valued = zeros(
-            steps, rows, dtype=torch.bool
-        )  # rows whose value is learned: valid ones and idle ones
+        # rows whose value is learned: valid ones and idle ones
+        self.valued = zeros(steps, rows, dtype=torch.bool)
         self.idle = zeros(steps, rows, dtype=torch.bool)
         self.terminated = zeros(steps, rows, dtype=torch.bool)
         self.truncated = zeros(steps, rows, dtype=torch.bool)

@@ -31,9 +31,8 @@ class StrategyMetrics:
             self.before = vector.clone()
         self.before.copy_(vector)
         entropy = -(attention * attention.clamp(min=1e-12).log()).sum(-1)
-        most = (
-            there.sum(-1).clamp(min=2).float().log()
-        )  # of a single step the entropy is 0 whatever the encoder does
+        # of a single step the entropy is 0 whatever the encoder does
+        most = there.sum(-1).clamp(min=2).float().log()
         several = (there.sum(-1) > 1).float()
         share = (entropy / most * several).sum() / several.sum().clamp(min=1)
         spread = vector.flatten(0, 1).std(0, unbiased=False).mean()

@@ -36,9 +36,8 @@ def measure(
         raise LudusError(f"unknown peer '{against}' of a foreign env: there is sb3")
     rates = dict.fromkeys(["ludus", *(PEERS if against else ())], 0.0)
     batch = ForeignBatch(source, envs, seed=seed)
-    with (
-        ExitStack() as stack
-    ):  # the peer's processes take longer to start than to measure: they wait from round to round
+    # the peer's processes take longer to start than to measure: they wait from round to round
+    with ExitStack() as stack:
         peers = {
             peer: stack.enter_context(closing(_peer(source, envs, peer)))
             for peer in PEERS

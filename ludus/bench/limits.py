@@ -36,9 +36,8 @@ class _Traffic(TorchDispatchMode):
             a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments
         )
         addresses = {t.untyped_storage().data_ptr() for t in read}
-        if changes or not all(
-            t.untyped_storage().data_ptr() in addresses for t in written
-        ):  # else it is a view
+        # else it is a view
+        if changes or not all(t.untyped_storage().data_ptr() in addresses for t in written):
             self.bytes += sum(t.numel() * t.element_size() for t in [*read, *written])
         return out
 

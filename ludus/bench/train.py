@@ -92,9 +92,8 @@ def bound(trainer: Trainer, seconds: float) -> Bound:
     counted = limits.count(bare)
     for w in work:
         if isinstance(w, _BareRole):
-            w.forward = compiled(
-                w.forward, trainer.config
-            )  # its kernels are fused where the trainer's are
+            # its kernels are fused where the trainer's are
+            w.forward = compiled(w.forward, trainer.config)
     on_gpu = trainer.config.device == "cuda"
     iteration = captured(bare) if on_gpu else bare
     iteration()
@@ -163,9 +162,8 @@ class _BareRole:
         )
         entries = self.policy.inputs
         useful = role.rollout.valued.unflatten(0, (-1, self.length)).any(1)
-        chunks = (
-            int(useful.sum()) if config.device == "cpu" else useful.numel()
-        )  # on CUDA shapes do not vary: all are learned from
+        # on CUDA shapes do not vary: all are learned from
+        chunks = int(useful.sum()) if config.device == "cpu" else useful.numel()
         self.acting = torch.randn(1, self.rows, entries, device=config.device)
         self.learning = torch.randn(
             self.length, max(1, chunks // self.minibatches), entries, device=config.device

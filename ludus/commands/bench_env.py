@@ -106,7 +106,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _foreign(options: BenchEnv) -> int:
-
     if options.sweep or options.device != "cpu":
         raise LudusError(
             f"{options.game} runs in Python on the CPU: leave --sweep and --device out"
@@ -134,5 +133,4 @@ def _foreign(options: BenchEnv) -> int:
 
 
 def _peers(name: str, game: str, seconds: float) -> dict[str, float]:
-
     return measure_env(name, game, seconds)

@@ -132,7 +132,6 @@ def _metric(comparison: Comparison) -> str:
 def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
     """Of a run, with derived values left to be derived anew, one thread, and a budget in
     agent-steps."""
-
     data = read_json(run / "config.json")
     values = {
         n: None if data["origins"].get(n) == "derived" else v for n, v in data["values"].items()
@@ -150,10 +149,8 @@ def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
         "log.diagnostics_every": 0,
     }
     seconds = {"eval.every_seconds": None, "eval.every_agent_steps": None, "eval.greedy": False}
-    plain = {
-        "checkpoint.best_metric": None,
-        "doctor.on_critical": "warn",
-    }  # a trial ends when its budget is spent, however bad it is
+    # a trial ends when its budget is spent, however bad it is
+    plain = {"checkpoint.best_metric": None, "doctor.on_critical": "warn"}
     return {**values, **shared, **quiet, **seconds, **plain}
 
 

@@ -68,7 +68,6 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _of_file(path: str) -> list[Finding]:
-
     return audit(read_reward(path))
 
 

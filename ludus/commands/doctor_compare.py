@@ -42,7 +42,6 @@ def main(arguments: list[str]) -> int:
 
 def game_differences(a: str, b: str) -> list[dict[str, Any]]:
     """Of the games as the simulators held them; none where a run did not come to write it down."""
-
     if not all((Path(run) / "game.json").is_file() for run in (a, b)):
         return []
     return compare_games(effective(a), effective(b))

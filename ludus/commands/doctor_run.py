@@ -65,7 +65,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _track(log: Log) -> Finding:
-
     reference = find(REFERENCES, log.config)
     if reference is None:
         known = ", ".join(sorted(path.stem for path in REFERENCES.glob("*.json"))) or "none"

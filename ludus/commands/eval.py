@@ -72,9 +72,8 @@ def main(arguments: list[str]) -> int:
         trust=options.trust,
     )
     if options.json:
-        for value in result[
-            "metrics"
-        ].values():  # one episode knows no interval, and JSON no infinity
+        # one episode knows no interval, and JSON no infinity
+        for value in result["metrics"].values():
             value.update({k: None for k in ("low", "high") if not math.isfinite(value[k])})
         print(json.dumps(result))
     else:

@@ -62,7 +62,6 @@ def main(arguments: list[str]) -> int:
 def check(game: Game) -> int:
     """Runs every conformance check and says which fails and why. That CUDA agrees is checked where
     there is a GPU."""
-
     failed = 0
     for one in CHECKS:
         name, meaning = one.__name__.removeprefix("check_"), (one.__doc__ or "").strip()

@@ -33,6 +33,5 @@ class ReadsRuns:
 
     def believe(self, *references: str) -> None:
         """With --trust: the runs that were named."""
-
         for reference in references if self.trust else ():
             believe(split_reference(reference)[0])

@@ -22,9 +22,8 @@ def report(run: Any, as_json: bool, full: bool) -> int:
     """Prints it; the exit status: 3 where someone asked it to stop, 1 where the doctor did."""
     result = summary(run)
     stopped = result["reason"] == ON_REQUEST
-    with (
-        contextlib.suppress(OSError) if stopped else contextlib.nullcontext()
-    ):  # the terminal may have gone away
+    # the terminal may have gone away
+    with contextlib.suppress(OSError) if stopped else contextlib.nullcontext():
         print(json.dumps(result) if as_json else text(run, result, full), flush=True)
     return (
         3
@@ -36,7 +35,6 @@ def report(run: Any, as_json: bool, full: bool) -> int:
 def summary(run: Any) -> dict[str, Any]:
     """What a run came to: how it ended, its headline, its last measurements, its best checkpoint,
     the doctor's findings."""
-
     lines = run.metrics()
     last = lines[-1] if lines else {}
     best = run.path / "best.json"
@@ -101,7 +99,6 @@ def _headline(run: Any, result: Mapping[str, Any], config: Config) -> list[str]:
 def _verdict(result: Mapping[str, Any], full: bool) -> list[str]:
     """The doctor's word at the end: what is wrong, why, and what to do; the worst findings
     first."""
-
     found = [f for f in result["findings"] if f["severity"] != "info"]
     shown = found if full else found[:MOST_FINDINGS]
     few = [
@@ -137,9 +134,8 @@ def _next(result: Mapping[str, Any], config: Config) -> dict[str, str]:
     if result["state"] == "finished":
         (key, rate), *_ = config.learning_rates([]).items()
         steps, seconds = config.train.total_agent_steps, config.train.total_seconds
-        if (
-            parse(rate)(1.0) == 0
-        ):  # with more budget it would stay at 0: a fork starts its schedules again
+        # with more budget it would stay at 0: a fork starts its schedules again
+        if parse(rate)(1.0) == 0:
             go_on = f'ludus fork {result["run"]}{mark} --{key.replace("_", "-")} "3e-4 -> 0"'
         else:
             go_on += (

@@ -109,7 +109,6 @@ def show(options: View, take: int | None = None) -> int:
 
 def sort_out(options: View) -> tuple[str | None, list[Path]]:
     """A game, or runs."""
-
     runs = [name for name in options.what if (Path(name) / "config.json").exists()]
     others = [name for name in options.what if name not in runs]
     if len(others) > 1 or (others and runs):
@@ -140,7 +139,6 @@ def sort_out(options: View) -> tuple[str | None, list[Path]]:
 
 def refuse_foreign(path: Path) -> None:
     """Nobody can play in an env of another library: the viewer does not run it."""
-
     game = Run(path).settings().game
     if is_foreign(game):
         raise LudusError(

@@ -9,10 +9,8 @@ from typing import Annotated, Any
 from ludus.config.limits import AtLeast, Below, OneOf
 from ludus.errors import LudusError
 
-OF_ACTIONS = (
-    "initial_log_std_of",
-    "initial_mean_of",
-)  # of PolicyConfig: by the name of an action entry
+# of PolicyConfig: by the name of an action entry
+OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")
 STRATEGY_SIZES: dict[str, dict[str, int]] = {
     "small": {"stride": 5, "layers": 2, "heads": 4, "width": 64, "vector": 64},
     "full": {"stride": 1, "layers": 6, "heads": 8, "width": 256, "vector": 256},

@@ -136,10 +136,8 @@ class TaskPool:
             for place in self.least():
                 self.replace(place, source)
         progress = np.array(self.progress)  # 0 where there is no score
-        self.sum, self.sum_of_squares = (
-            float(progress.sum()),
-            float(progress @ progress),
-        )  # without what rounding added up
+        # without what rounding added up
+        self.sum, self.sum_of_squares = float(progress.sum()), float(progress @ progress)
 
     def least(self) -> list[int]:
         """The tasks that may be evicted: of those completed often enough, the share with the least

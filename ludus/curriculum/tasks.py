@@ -70,7 +70,6 @@ class Tasks:
     def score_of_random_play(self, source: random.Random, lineups: Sequence[Lineup]) -> float:
         """The mean score where the policy and its snapshots act at random, over tasks that are
         drawn evenly. Bots play."""
-
         count = min(BASELINE_ENVS, self.batch.num_envs)
         batch = self.make(count)
         batch.set_params(self.by_name(np.array([self.pool.new_task(source) for _ in range(count)])))
@@ -128,9 +127,8 @@ class Tasks:
 
     def metrics(self) -> dict[str, float]:
         pool = self.pool
-        if (
-            pool.reviewed != self.looked
-        ):  # the whole pool is looked at no oftener than it is reviewed
+        # the whole pool is looked at no oftener than it is reviewed
+        if pool.reviewed != self.looked:
             self.entropy, self.looked = pool.entropy(), pool.reviewed
         mean, deviation = pool.standard()
         out = {

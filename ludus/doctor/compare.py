@@ -149,9 +149,8 @@ def suspicion(d: Difference) -> float:
     if len(numbers) == 2 and min(map(abs, numbers)) > 0:
         fold = abs(math.log(abs(numbers[1] / numbers[0]))) / math.log(FOLD)
         base *= 0.5 + 0.5 * min(1.0, fold)
-    return base * (
-        0.5 if "derived" in d.origin else 1.0
-    )  # what was derived follows from something else
+    # what was derived follows from something else
+    return base * (0.5 if "derived" in d.origin else 1.0)
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -59,9 +59,8 @@ class Ledger:
                 limit, self.steps // max(term.cycle_steps or BACK_AND_FORTH, term.respawns_after, 1)
             )
         if term.kind in ("per_step", "shaping"):
-            whole = (
-                term.potential_based and not term.max_times
-            )  # the value is that of the whole way, from worst to best
+            # the value is that of the whole way, from worst to best
+            whole = term.potential_based and not term.max_times
             return (
                 1
                 if whole and not (term.goal and term.kind == "per_step")
@@ -271,7 +270,6 @@ class Ledger:
         for p in reversed(stated):
             chance = p if p < chance else p * chance
         if not stated and term.kind == "terminal" and not term.ends_episode:
-            chance = (
-                1 - self.reward.episode.failure_probability
-            ) ** self.steps  # it has to live to see it
+            # it has to live to see it
+            chance = (1 - self.reward.episode.failure_probability) ** self.steps
         return max(chance, term.random_share)

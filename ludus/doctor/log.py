@@ -298,9 +298,8 @@ def _refuse_other_files(
     known = any(
         name in columns.values() or is_ours(name) or ours_for(name) is not None for name in names
     )
-    numbers = any(
-        number(value) is not None for row in rows for value in row.values()
-    )  # their columns can be named
+    # their columns can be named
+    numbers = any(number(value) is not None for row in rows for value in row.values())
     if file.stat().st_size and not known and not numbers:
         raise LudusError(f"{file} is not a training log: it has no column of numbers; {GIVE}")
 

@@ -119,9 +119,8 @@ def of_role(log: Log, role: str) -> Progress:
         if sooner is None
         else dataclasses.replace(judged, measure="episode length, shorter counting as better")
     )
-    if (
-        here is not curve
-    ):  # what came before was another game: what it had learnt there is not judged
+    # what came before was another game: what it had learnt there is not judged
+    if here is not curve:
         judged = dataclasses.replace(judged, learned=True)
     judged = (
         judged if log.get("league/pool/win_rate") is None else dataclasses.replace(judged, fall=0.0)

@@ -142,9 +142,8 @@ def _doing_nothing(trial: Trial) -> Iterator[Finding]:
     )
     if gap <= 3 * noise or gap <= 0.05 * abs(float(trial.returns.mean())):
         return
-    if gap <= float(
-        trial.returns.std()
-    ):  # many a random episode does better: there is a way up from standing still
+    # many a random episode does better: there is a way up from standing still
+    if gap <= float(trial.returns.std()):
         return
     yield Finding(
         check="doing_nothing_pays",

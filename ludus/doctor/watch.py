@@ -28,11 +28,8 @@ def checked(log: Log) -> list[Finding]:
         for check in checks_of(family):
             try:
                 found += check(log)
-            except (
-                ArithmeticError,
-                ValueError,
-                IndexError,
-            ) as error:  # one strange column must not silence all other checks
+            except (ArithmeticError, ValueError, IndexError) as error:
+                # one strange column must not silence all other checks
                 log.notes.append(f"the check {check.__name__} could not read this log: {error}")
     return found
 

@@ -113,9 +113,8 @@ class Diagnostics:
         base = policy(*evidence.inputs).distribution
         order = torch.randperm(observation.shape[1], device=observation.device)
         shuffled = {"observation": (observation[:, order], state, starts, mask, seen)}
-        if policy.state_size and not bool(
-            starts.all()
-        ):  # where an episode starts there is no memory yet
+        # where an episode starts there is no memory yet
+        if policy.state_size and not bool(starts.all()):
             shuffled["memory"] = (observation, state[order], starts, mask, seen)
         messages = [i for i, name in enumerate(names) if "message" in name]
         if messages:

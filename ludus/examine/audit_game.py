@@ -45,9 +45,8 @@ def audit_config(config: Config) -> list[Finding]:
     if is_foreign(config.game):
         return audit_foreign(config)
     game, preset = load_game(config.game)
-    settings = game.resolve(
-        values_at(config, 1.0), preset
-    )  # what a schedule ends with is what is learnt for good
+    # what a schedule ends with is what is learnt for good
+    settings = game.resolve(values_at(config, 1.0), preset)
     found: list[Finding] = []
     for role in game.roles:
         gamma = max(parse(settings_of(config, role.name).gamma, "gamma").values)
@@ -93,13 +92,11 @@ def _term(
     best, worst = max(weight * least, weight * most), min(weight * least, weight * most)
     if term.kind == "potential":
         return Term(name=name, kind="shaping", low=worst, high=best, potential_based=True)
-    if (
-        term.kind in ("goal", "progress") and best <= 0
-    ):  # what failing costs: avoiding it is the goal
+    # what failing costs: avoiding it is the goal
+    if term.kind in ("goal", "progress") and best <= 0:
         return Term(name=name, kind="terminal", low=worst, high=worst)
-    times = max(
-        1, round(most / math.ceil(most / steps))
-    )  # the rules may count several a step: both hiders seen
+    # the rules may count several a step: both hiders seen
+    times = max(1, round(most / math.ceil(most / steps)))
     if worst < 0 < best or term.kind == "cost":
         return Term(
             name=name,

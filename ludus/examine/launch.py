@@ -107,7 +107,6 @@ def run_trial(folder: Path) -> None:
 
 
 def _train(folder: Path) -> None:
-
     run = folder / "run"
     stopped, possible = "", True
     try:
@@ -118,9 +117,8 @@ def _train(folder: Path) -> None:
             config = unflatten(json.loads((folder / "trial.json").read_text())["values"])
             start.train(config, {}, run, quiet=True)
     except LudusError as error:
-        possible = (
-            run / "metrics.jsonl"
-        ).exists()  # refused before the first step: these settings do not go together
+        # refused before the first step: these settings do not go together
+        possible = (run / "metrics.jsonl").exists()
         stopped = str(error) if possible else ""
         if "has spent its budget" in stopped:
             stopped = ""

@@ -67,9 +67,8 @@ def play_all(
         ("random", True),
     ]
     begin, made = time.process_time(), list[Play]()
-    for i, (player, pressed) in enumerate(
-        planned
-    ):  # what one leaves of its time is for those after it
+    # what one leaves of its time is for those after it
+    for i, (player, pressed) in enumerate(planned):
         left = seconds - (time.process_time() - begin)
         made.append(_play(batch, role, player, goal, left / (len(planned) - i), seen, pressed))
     plays, contested = made[: len(players)], made[len(players) : -1]

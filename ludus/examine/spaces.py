@@ -140,9 +140,8 @@ def _same(
     for value in (change.one, change.other):
         batch.load_state(state)
         batch["controller"][...] = 0
-        _act_at_random(
-            batch
-        )  # the same both times: what a target is worth shows only while a key is down
+        # the same both times: what a target is worth shows only while a key is down
+        _act_at_random(batch)
         mine = batch[change.array][:, seats.agents]
         mine[..., change.index] = np.where(rows, value, mine[..., change.index])
         for _ in range(HELD_STEPS):

@@ -110,7 +110,6 @@ def history_of(policy: ActingPolicy) -> History:
 
 def switch_steps(batch: Batch) -> int:
     """Steps between two changes of the switcher's style."""
-
     frames = batch.held("decision_frames")[0] if "decision_frames" in batch.game.params else 1
     return int(SWITCH_FRAMES // frames)
 

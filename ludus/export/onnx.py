@@ -195,7 +195,6 @@ def _quiet() -> Iterator[None]:
 
 def export_run(reference: str, folder: Path | None = None) -> list[Path]:
     """One file per role: RUN/export/ROLE.onnx."""
-
     policies, layout = load_policies(reference)
     where, _ = split_reference(reference)
     config = Run(where).config()

@@ -25,9 +25,8 @@ PARTS = (
     "ludus/player",
     "ludus/alone",
 )
-MOST_SEEN = (
-    24 * 2**20
-)  # bytes of what agents see, before compression: beyond it the file would grow unwieldy
+# bytes of what agents see, before compression: beyond it the file would grow unwieldy
+MOST_SEEN = 24 * 2**20
 
 
 def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
@@ -58,7 +57,6 @@ def film_page(film: Film | RecordedFilm, pages: Pages, title: str) -> str:
 
 
 def write_page(film: Film | RecordedFilm, pages: Pages, path: Path, title: str) -> Path:
-
     text = film_page(film, pages, title)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text)

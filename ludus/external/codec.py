@@ -117,9 +117,8 @@ class Codec:
 
     def encode(self, observation: Any, out: np.ndarray, pictures: Mapping[str, np.ndarray]) -> None:
         """Writes an observation into its row. Raises ValueError for what is not in the space."""
-        if (
-            self._flat and type(observation) is np.ndarray and observation.shape == self._flat
-        ):  # most envs, most of the time
+        # most envs, most of the time
+        if self._flat and type(observation) is np.ndarray and observation.shape == self._flat:
             out[: self._flat[0]] = observation
             return
         for leaf in self.leaves:

@@ -32,9 +32,8 @@ WAIT_SECONDS = 300.0
 MOST_CLIENTS = 64
 MOST_CONNECTIONS = 128  # those of clients, and those that have not said hello
 REQUEST_BYTES = 2**16  # what a connection may send before its token was seen
-SPARE_BYTES = (
-    2**20
-)  # beside the message that is expected: the library's own frames, and what is read to be refused
+# beside the message that is expected: the library's own frames, and what is read to be refused
+SPARE_BYTES = 2**20
 PAGES = {"/": ("catch.html", "text/html"), "/ludus.js": ("ludus.js", "text/javascript")}
 PAGE_HEADERS = [
     ("X-Content-Type-Options", "nosniff"),
@@ -42,10 +41,8 @@ PAGE_HEADERS = [
     ("Referrer-Policy", "no-referrer"),
     ("Connection", "close"),
 ]
-REPORT_SECONDS, SAME_REPORT_SECONDS = (
-    5.0,
-    60.0,
-)  # between two lines about clients, so that nobody can fill a terminal
+# between two lines about clients, so that nobody can fill a terminal
+REPORT_SECONDS, SAME_REPORT_SECONDS = 5.0, 60.0
 
 # What the WebSocket library logs is about its clients' mistakes, with tracebacks: who wants it
 # configures this logger.
@@ -94,9 +91,8 @@ class Client:
         self.inbox.put(message)
 
     def send(self, message: str) -> None:
-        with contextlib.suppress(
-            Exception
-        ):  # a connection that is gone is noticed when its answer is awaited
+        # a connection that is gone is noticed when its answer is awaited
+        with contextlib.suppress(Exception):
             self.connection.send(message)
 
     def dismiss(self, cause: str) -> None:

@@ -177,9 +177,8 @@ class Guest:
             codecs,
             arrays,
         )
-        self.row = {
-            name: array[number] for name, array in arrays.items() if number < len(array)
-        }  # few envs have pictures
+        # few envs have pictures
+        self.row = {name: array[number] for name, array in arrays.items() if number < len(array)}
         # views of every agent's row: making them in each step would cost as much as a step of a
         # small env
         self.chosen = [
@@ -287,9 +286,8 @@ class Guest:
         raise NotImplementedError
 
     def close(self) -> None:
-        with contextlib.suppress(
-            *FAULTS
-        ):  # an env that fails while closing must not hide what went wrong before
+        # an env that fails while closing must not hide what went wrong before
+        with contextlib.suppress(*FAULTS):
             self.env.close()
 
 

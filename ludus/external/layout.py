@@ -155,24 +155,18 @@ class ForeignLayout:
             "reward": ("float32", rows),
             "controller": ("int16", rows),
             "alive": ("bool", rows),
-            "idle": (
-                "bool",
-                rows,
-            ),  # its mask allows nothing while others play: it takes no decision in the next step
+            # its mask allows nothing while others play: it takes no decision in the next step
+            "idle": ("bool", rows),
             "terminated": ("bool", rows),
             "truncated": ("bool", rows),
             "episode_length": ("int32", rows),
             "resetting": ("bool", (num_envs,)),
             "lost": ("bool", (num_envs,)),  # the env went away in the middle of the episode
-            "busy_with": (
-                "int32",
-                (num_envs,),
-            ),  # at the first env of a process: the env that it is stepping
+            # at the first env of a process: the env that it is stepping
+            "busy_with": ("int32", (num_envs,)),
             "reset_seconds": ("float64", (num_envs,)),  # spent in resets, since it was last read
-            "worker_cpu": (
-                "float64",
-                (num_envs,),
-            ),  # at the first env of a worker process: CPU time that it has used
+            # at the first env of a worker process: CPU time that it has used
+            "worker_cpu": ("float64", (num_envs,)),
             "seeds": ("int64", (num_envs,)),
             **pictures.shapes(filmed),
         }

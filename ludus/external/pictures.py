@@ -31,9 +31,8 @@ if (
     and not os.environ.get("DISPLAY")
     and not os.environ.get("WAYLAND_DISPLAY")
 ):
-    os.environ.setdefault(
-        "SDL_VIDEODRIVER", "dummy"
-    )  # no screen here: it would complain each time that it found none
+    # no screen here: it would complain each time that it found none
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 
 def shapes(filmed: int) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -43,10 +42,8 @@ def shapes(filmed: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {
         "picture_wanted": ("bool", (filmed,)),
         "picture": ("uint8", (filmed, SIDE, SIDE, 3)),
-        "picture_size": (
-            "int32",
-            (filmed, 2),
-        ),  # rows and columns of `picture` that are used; 0: there is none
+        # rows and columns of `picture` that are used; 0: there is none
+        "picture_size": ("int32", (filmed, 2)),
         "picture_fault": ("uint8", (filmed, MOST_FAULT)),
         "picture_seconds": ("float64", (filmed,)),  # that drawing took
     }

@@ -133,9 +133,8 @@ class Worker:
         os.close(answers)
 
     def order(self) -> None:
-        with contextlib.suppress(
-            BrokenPipeError
-        ):  # a process that is gone is noticed when its answer is awaited
+        # a process that is gone is noticed when its answer is awaited
+        with contextlib.suppress(BrokenPipeError):
             os.write(self.orders, GO)
 
     def close(self, wait: float) -> None:

@@ -105,9 +105,8 @@ class ForeignRecorder:
         arrays = self.batch.arrays
         for env in self.open:
             take = self.takes[env]
-            if arrays["resetting"][
-                env
-            ]:  # it went away in the middle of the episode, and starts anew
+            # it went away in the middle of the episode, and starts anew
+            if arrays["resetting"][env]:
                 self.takes[env] = Take()
                 self._show(env)
                 continue
@@ -137,9 +136,8 @@ class ForeignRecorder:
         take = self.takes[env]
         tensors = {name: np.stack([step[name] for step in take.steps]) for name in take.steps[0]}
         for name, first in take.frames[0].items():
-            missing = (
-                np.full_like(first, np.nan) if first.dtype.kind == "f" else first
-            )  # nothing is decided after the last step
+            # nothing is decided after the last step
+            missing = np.full_like(first, np.nan) if first.dtype.kind == "f" else first
             tensors[name] = np.stack([frame.get(name, missing) for frame in take.frames])
         write(path, {**self._about(env), **header}, {**tensors, **take.pictures.tensors()})
 

@@ -28,10 +28,8 @@ MOST_LETTERS = 64  # of a name
 MOST_VALUE = 1e9  # of a number in a result: its square must fit as well
 MOST_SHOWN = 80  # characters of what a client sent, in a message about it
 HELLO_BYTES = 2**21
-RESULT_BYTES, NUMBER_BYTES = (
-    4096,
-    32,
-)  # a result may take so many, and so many more for each of its numbers
+# a result may take so many, and so many more for each of its numbers
+RESULT_BYTES, NUMBER_BYTES = 4096, 32
 MOST_BYTES = RESULT_BYTES + NUMBER_BYTES * MOST_OF_A_STEP
 
 
@@ -118,9 +116,8 @@ def read(message: Any, kind: str, most_bytes: int) -> dict[str, Any]:
     """A message of a kind, or a Fault."""
     if not isinstance(message, str):
         raise Fault(f"a {kind} message must be text, not {type(message).__name__}")
-    if (
-        len(message) > most_bytes
-    ):  # before it is parsed: a list takes twenty times the memory of its brackets
+    # before it is parsed: a list takes twenty times the memory of its brackets
+    if len(message) > most_bytes:
         raise Fault(
             f"this {kind} message has {len(message):,} characters, at most {most_bytes:,} are "
             "possible here"

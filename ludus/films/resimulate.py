@@ -70,7 +70,6 @@ class Script:
         return values
 
     def _batch(self, make: Callable[[Show, Mapping[str, float]], Batch]) -> Batch:
-
         settings = self.show.game.resolve(self.overrides)
         layout = Layout(self.show.game, settings)
         need = sum(

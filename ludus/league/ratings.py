@@ -19,11 +19,8 @@ from ludus.intervals import Z, wilson
 from ludus.runs.run import Run
 
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
-RANKS = {
-    "won": [0.0, 1.0],
-    "drawn": [0.0, 0.0],
-    "lost": [1.0, 0.0],
-}  # learner, opponent: the lower is the better
+# learner, opponent: the lower is the better
+RANKS = {"won": [0.0, 1.0], "drawn": [0.0, 0.0], "lost": [1.0, 0.0]}
 
 Player = tuple[str, str]  # role, and snapshot:STEP, bot:NAME or a run
 

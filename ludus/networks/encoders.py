@@ -75,9 +75,8 @@ class TokenTable(nn.Module):
         index = flat[..., CELL].int() * self.kind.features + flat[..., FEATURE].int()
         if flat.is_cuda:
             dtype = torch.bfloat16 if torch.is_autocast_enabled("cuda") else self.table.dtype
-            dense = flat.new_zeros(
-                len(flat), self.rows, dtype=dtype
-            )  # as many as flat under vmap, too
+            # as many as flat under vmap, too
+            dense = flat.new_zeros(len(flat), self.rows, dtype=dtype)
             dense.scatter_add_(1, index.long(), amount.to(dtype))  # padding adds 0
             out = F.linear(dense, self.table.t())
         else:

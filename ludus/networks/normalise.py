@@ -28,9 +28,8 @@ class RunningNorm(nn.Module):
         weight = valid.to(torch.float32)
         n = weight.sum()
         safe = n.clamp(min=1.0)
-        x = torch.where(
-            valid.unsqueeze(-1), x.float() - self.mean, 0.0
-        )  # around the old mean: no loss of digits
+        # around the old mean: no loss of digits
+        x = torch.where(valid.unsqueeze(-1), x.float() - self.mean, 0.0)
         delta = weight @ x / safe
         # two passes: the difference of two large squares would leave nothing of a small variance
         # far from 0

@@ -162,9 +162,8 @@ class Policy(nn.Module):
         )
         keys = space.continuous * (2 if space.state_dependent_std else 1)
         with torch.no_grad():
-            for name in config.initial_mean_of.keys() & set(
-                space.continuous_names
-            ):  # a role may lack an entry of another
+            # a role may lack an entry of another
+            for name in config.initial_mean_of.keys() & set(space.continuous_names):
                 self.action_head.bias[space.continuous_names.index(name)] = config.initial_mean_of[
                     name
                 ]

@@ -74,9 +74,8 @@ class Layer(nn.Module):
     def __init__(self, width: int, heads: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        quiet = 1 / math.sqrt(
-            2 * layers
-        )  # what all layers add stays of the size of what they start from
+        # what all layers add stays of the size of what they start from
+        quiet = 1 / math.sqrt(2 * layers)
         self.attention_norm, self.mix_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.asked = orthogonal(nn.Linear(width, 3 * width), 1.0)
         self.answer = orthogonal(nn.Linear(width, width), quiet)
@@ -122,9 +121,8 @@ class StrategyEncoder(nn.Module):
             Layer(c.width, c.heads, c.layers, c.dropout) for _ in range(c.layers)
         )
         self.norm = nn.LayerNorm(c.width)
-        self.interest = orthogonal(
-            nn.Linear(c.width, 1, bias=False), 0.0
-        )  # at the start every step counts alike
+        # at the start every step counts alike
+        self.interest = orthogonal(nn.Linear(c.width, 1, bias=False), 0.0)
         self.refine = nn.Sequential(
             orthogonal(nn.Linear(c.width, c.vector), ROOT_2),
             nn.SiLU(),

@@ -44,9 +44,8 @@ class Player:
         self.num_envs, self.count = self.envs.stop - self.envs.start, agents.stop - agents.start
         self.state = policy.initial_state(self.num_envs * self.count)
         self.frames = Frames(policy.seen, self.num_envs * self.count, self.state.device)
-        self.every_row = (
-            not frozen or self.state.is_cuda
-        )  # or only those that need it; shapes must not vary in a graph
+        # or only those that need it; shapes must not vary in a graph
+        self.every_row = not frozen or self.state.is_cuda
         self.output: Any = None  # of the last decision for all its rows, on the CPU
 
     def memory(self) -> list[torch.Tensor]:
@@ -79,9 +78,8 @@ class Player:
         state, actions = self.decide(observation, starts, mask, seen)
         self.state.copy_(state)
         for name, values in by_kind(actions):
-            target = self.mine(name)[
-                ..., : values.shape[-1]
-            ]  # other roles may have more such actions
+            # other roles may have more such actions
+            target = self.mine(name)[..., : values.shape[-1]]
             values = values.view(target.shape).to(target.dtype)
             target.copy_(
                 values if acting is None else torch.where(acting.unsqueeze(-1), values, target)

@@ -63,9 +63,8 @@ def recipe_of(given: Any) -> Config:
     if isinstance(given, str):
         return load_recipe(given)
     if isinstance(given, FunctionType):
-        with contextlib.suppress(
-            *FAULTS
-        ):  # what is wrong with an env function is said when its envs are made
+        # what is wrong with an env function is said when its envs are made
+        with contextlib.suppress(*FAULTS):
             made = given()
             if isinstance(made, Config):
                 return copy.deepcopy(made)

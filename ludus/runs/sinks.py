@@ -85,9 +85,8 @@ class WeightsAndBiases:
                 f"log.wandb={project} cannot be opened: {error}; `wandb login`, or "
                 "WANDB_MODE=offline, or leave it out"
             ) from error
-        self.run.define_metric(
-            "*", step_metric=self.AXIS
-        )  # after a resume steps repeat, which its own counter refuses
+        # after a resume steps repeat, which its own counter refuses
+        self.run.define_metric("*", step_metric=self.AXIS)
 
     def write(self, record: Mapping[str, Any], step: int) -> None:
         self.run.log({**numbers(record), self.AXIS: step})

@@ -123,12 +123,8 @@ def load_policies(
     if not modules and list(manifest["layout"]["observation"]) == list(
         layout.describe()["observation"]
     ):
-        for (
-            name,
-            module,
-        ) in (
-            beside.items()
-        ):  # they read or foretell entries by their places: in another order they start anew
+        # they read or predict entries by their places: in another order they start again
+        for name, module in beside.items():
             theirs = checkpoint.split(tensors, name)
             if theirs and shapes(theirs) != shapes(module.state_dict()):
                 raise LudusError(

@@ -128,9 +128,8 @@ class Batch:
             for n, f in self.layout.arrays.items()
         }
         values = {**self.layout.sizes, **first, **self._named_views(first)}
-        if self.jit or (
-            checked and os.environ.get("LUDUS_JIT", "1") != "0"
-        ):  # filling banks of maps uncompiled takes minutes
+        # filling banks of maps uncompiled takes minutes
+        if self.jit or (checked and os.environ.get("LUDUS_JIT", "1") != "0"):
             from ludus.sim import compile as compiler
 
             run = compiler.compile_cpu(self.layout, program, first, 1, 1, checked, FORWARD)

@@ -357,9 +357,8 @@ def _run_at(
             for pointer in function.args[:2]
         )
         values = context.get_arg_packer(kinds).as_arguments(builder, args[1:])
-        builder.call(
-            builder.inttoptr(args[0], function.as_pointer()), [result, failure, *values]
-        )  # rules raise nothing
+        # rules raise nothing
+        builder.call(builder.inttoptr(args[0], function.as_pointer()), [result, failure, *values])
         return context.get_dummy_value()
 
     return numba.types.none(address, first, last, order, num_envs, sizes, addresses), generate
@@ -435,9 +434,8 @@ def _check_types(program: Program, linker: Linker) -> None:
 def _statements(result: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """The statements of a freshly compiled function, each with the types of all variables."""
     annotation = result.type_annotation
-    if not hasattr(
-        annotation, "typemap"
-    ):  # loaded from the cache: it was looked at when it was compiled
+    # loaded from the cache: it was looked at when it was compiled
+    if not hasattr(annotation, "typemap"):
         return
     for block in (
         annotation.blocks.values()

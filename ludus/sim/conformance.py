@@ -66,9 +66,8 @@ def try_rules(
             if time.monotonic() > until:
                 break
             batch.step()
-    except (
-        NameError
-    ) as error:  # a local name that was not set on this way: compiled, it has any value
+    except NameError as error:
+        # a local name that was not set on this way: compiled, it has any value
         rule = traceback.extract_tb(error.__traceback__)[-1]
         raise RuleError(
             f"{game.name}: {rule.name} stops ({rule.filename}:{rule.lineno}): {error}; set it on "

@@ -118,9 +118,8 @@ class KernelFile:
         """Replaces the file. There is no fsync: what a power cut leaves of it does not match its
         checksum."""
         body = pickle.dumps(self.functions)
-        partial = self.path.with_name(
-            f"{self.path.name}.{uuid.uuid4().hex}.tmp"
-        )  # other containers have the same process ids
+        # other containers have the same process ids
+        partial = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.tmp")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:

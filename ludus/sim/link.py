@@ -86,10 +86,8 @@ class Linker:
         self.math = self._module(math, set(dir(math))) if compiled else _single_math()
 
     def link(self, function: Callable, phase: bool = False) -> Any:
-        key = (
-            function,
-            fingerprint([function]),
-        )  # a constant may have changed since it was last linked
+        # a constant may have changed since it was last linked
+        key = (function, fingerprint([function]))
         if key not in self.done:
             _refuse(function)
             self.done[key] = None

@@ -353,18 +353,16 @@ def no_control_echo() -> Iterator[None]:
     """The terminal does not write ^C into the panel, which would move all its lines."""
     import termios
 
-    if (
-        not os.isatty(0) or os.tcgetpgrp(0) != os.getpgrp()
-    ):  # no terminal, or another program has it
+    # no terminal, or another program has it
+    if not os.isatty(0) or os.tcgetpgrp(0) != os.getpgrp():
         yield
         return
     settings = termios.tcgetattr(0)
     changed = [*settings]
     changed[3] &= ~termios.ECHOCTL
     termios.tcsetattr(0, termios.TCSADRAIN, changed)
-    before = signal.signal(
-        signal.SIGTTOU, signal.SIG_IGN
-    )  # moved to the background, it may still put this right
+    # moved to the background, it may still put this right
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         yield
     finally:

@@ -240,7 +240,6 @@ def _image(figure: Any, title: str) -> str:
 def _league(run: Run) -> list[tuple[str, list[str]]]:
     """Ratings from the matches; the payoff matrix where `ludus league RUN --payoff N` has played
     it."""
-
     ratings = of_run(run)
     tables = run.read_json("payoff.json")["tables"] if (run.path / "payoff.json").exists() else {}
     return (

@@ -53,11 +53,8 @@ class RunDoctor:
         step = int(line["progress/agent_steps"])
         try:
             certain = self.watcher.look(step, share)
-        except (
-            ArithmeticError,
-            ValueError,
-            LookupError,
-        ) as error:  # a mistake in the doctor must not cost hours of training
+        except (ArithmeticError, ValueError, LookupError) as error:
+            # a mistake in the doctor must not cost hours of training
             print(
                 f"ludus: the doctor failed at step {step:,} and training goes on: {error}",
                 file=sys.stderr,

@@ -129,7 +129,6 @@ class Viewer:
         return await self._answer(look)
 
     async def export(self, request: Request) -> Response:
-
         asked = request.path_params
         name = Path(asked["file"]).stem.replace('"', "")
         answer = await self._answer(

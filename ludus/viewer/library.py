@@ -169,7 +169,6 @@ class Library:
 
     def findings(self, run: Run) -> dict[str, Any]:
         """The doctor's, of the log as it is now."""
-
         path = run.path / "metrics.jsonl"
         size = path.stat().st_size if path.exists() else 0
         with self._lock:
@@ -257,7 +256,6 @@ def replay_name(file: str) -> dict[str, str]:
 
 
 def league(run: Run, game: dict[str, Any]) -> dict[str, Any]:
-
     lines = read_lines(run.path / "matches.jsonl")
     payoff = run.path / "payoff.json"
     if not lines and not payoff.exists():

@@ -61,8 +61,10 @@ def test_lambda_one_is_the_discounted_return_minus_value():
 def test_a_terminal_in_the_middle_by_hand():
     """γ 0.9, λ 0.5. Row 1 ends the episode: no future. Row 2 is the reset row. Row 3 starts
     anew."""
-    # row 3: 4 + 0.9·8 − 2 = 9.2                 row 2 (reset, unused): 0 + 0.9·2 − 7 + 0.45·9.2 =
-    # −1.06 row 1: 2 − 3 = −1                           row 0: 1 + 0.9·3 − 5 + 0.45·(−1) = −1.75
+    # row 3: 4 + 0.9·8 − 2 = 9.2
+    # row 2 (reset, unused): 0 + 0.9·2 − 7 + 0.45·9.2 = −1.06
+    # row 1: 2 − 3 = −1
+    # row 0: 1 + 0.9·3 − 5 + 0.45·(−1) = −1.75
     assert gae([1.0, 2.0, 0.0, 4.0], [5.0, 3.0, 7.0, 2.0, 8.0], terminated=[1]) == pytest.approx(
         [-1.75, -1.0, -1.06, 9.2]
     )
@@ -71,7 +73,8 @@ def test_a_terminal_in_the_middle_by_hand():
 def test_a_truncation_in_the_middle_by_hand():
     """The same, but row 1 is cut off: its future is the value of the final observation, 7, seen in
     row 2."""
-    # row 1: 2 + 0.9·7 − 3 = 5.3                  row 0: 1 + 0.9·3 − 5 + 0.45·5.3 = 1.085
+    # row 1: 2 + 0.9·7 − 3 = 5.3
+    # row 0: 1 + 0.9·3 − 5 + 0.45·5.3 = 1.085
     assert gae([1.0, 2.0, 0.0, 4.0], [5.0, 3.0, 7.0, 2.0, 8.0], truncated=[1])[:2] == pytest.approx(
         [1.085, 5.3]
     )
@@ -86,8 +89,9 @@ def test_shifting_the_ends_by_one_row_changes_the_answer():
 def test_an_idle_row_is_worth_what_follows_it():
     """Its own value, 999, is nobody's prediction. Row 0 sees through it: 1 + 0.9·(2 + 0.9·4) − 5 =
     1.04."""
-    # row 2: 3 + 0.9·8 − 4 = 6.2         row 1 idle: worth 2 + 0.9·4 = 5.6, advantage 0 + 0.45·6.2 =
-    # 2.79 row 0: 1 + 0.9·5.6 − 5 + 0.45·2.79 = 2.2955
+    # row 2: 3 + 0.9·8 − 4 = 6.2
+    # row 1 idle: worth 2 + 0.9·4 = 5.6, advantage 0 + 0.45·6.2 = 2.79
+    # row 0: 1 + 0.9·5.6 − 5 + 0.45·2.79 = 2.2955
     assert gae([1.0, 2.0, 3.0], [5.0, 999.0, 4.0, 8.0], idle=[1]) == pytest.approx(
         [2.2955, 2.79, 6.2]
     )

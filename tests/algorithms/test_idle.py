@@ -100,13 +100,11 @@ def test_ppo_learns_to_wait():
             torch.zeros(1, 2, dtype=torch.bool),
         )
     values = policy.real_value(out.value)[0]
-    assert (
-        rollout.choices[rollout.valid].float().mean() < 0.2
-    )  # the share of those who take the small reward at once
+    # the share of those who take the small reward at once
+    assert rollout.choices[rollout.valid].float().mean() < 0.2
     assert values[0] == pytest.approx(GAMMA ** (WAITING - 1), abs=0.15)
-    assert (
-        0.4 < values[1] < 0.8
-    )  # an idle step: the prize is 0 to 29 steps away, which nobody can see
+    # an idle step: the prize is 0 to 29 steps away, which nobody can see
+    assert 0.4 < values[1] < 0.8
 
 
 def test_rainbow_learns_to_wait():

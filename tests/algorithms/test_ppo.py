@@ -163,9 +163,8 @@ def test_rows_of_bots_are_not_learned_from():
         "value_loss",
         "entropy",
     ):
-        assert (
-            f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics
-        )  # absent, rather than a mean of nothing
+        # absent, rather than a mean of nothing
+        assert f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics
     assert {name.split("/")[1] for name in ppo.action_metrics()} == {"chaser"}
     assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
 

@@ -355,9 +355,8 @@ def test_playing_is_greedy_but_for_a_few_random_actions():
     assert torch.equal(output.distribution.greedy().choices[..., 0].long(), best)
     sampled = output.distribution.sample().choices[..., 0].long()
     assert not bool((sampled == 2).any())
-    assert float((sampled != best).float().mean()) == pytest.approx(
-        0.15, abs=0.03
-    )  # half of the random ones hit the best
+    # half of the random ones hit the best
+    assert float((sampled != best).float().mean()) == pytest.approx(0.15, abs=0.03)
     assert torch.allclose(output.value, policy.q_values(x, mask).amax(-1) / 0.1)
 
 
@@ -522,10 +521,8 @@ def learn(env, iterations, **settings):
 def test_constant_reward_is_worth_one_over_one_minus_gamma():
     """Episodes are cut after 20 steps: without bootstrapping from the last observation the value
     would be about 6."""
-    for n_step in (
-        1,
-        5,
-    ):  # the observation is 0, so only biases learn, by about the learning rate at each update
+    # the observation is 0, so only biases learn, by about the learning rate at each update
+    for n_step in (1, 5):
         q = learn("ProbeConstant", 50, n_step=n_step, learning_rate=0.1, target_every=5, iqn=False)
         assert max(q(0.0)) == pytest.approx(10.0, rel=0.05)
 

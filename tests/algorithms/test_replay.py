@@ -122,9 +122,8 @@ def test_idle_rows_belong_to_the_decision_before_them():
     }
     assert one(replay, 2)["earned"] == 12 and one(replay, 2)["following"] == 3.0
     assert not one(replay, 4)["usable"] and not one(replay, 5)["usable"]
-    two = fill(
-        make(n_step=2), 12, idle={4, 5}
-    )  # two decisions: of rows 2 and 3, and of rows 3 and 6
+    # two decisions: of rows 2 and 3, and of rows 3 and 6
+    two = fill(make(n_step=2), 12, idle={4, 5})
     assert (
         one(two, 2)["earned"] == 12 + 0.5 * earned
         and one(two, 2)["discount"] == 0.5**4
@@ -147,9 +146,8 @@ def test_an_episode_that_ends_while_idle_ends_for_the_decision_before(end, disco
             and transition["usable"]
         )
         assert transition["following"] == 6.0
-    assert (
-        one(replay, 7)["earned"] == 17 + 0.5 * 18
-    )  # the next episode begins with row 6, to which nothing was added
+    # the next episode begins with row 6, to which nothing was added
+    assert one(replay, 7)["earned"] == 17 + 0.5 * 18
     assert replay.reward[6, 1] == 16
 
 
@@ -209,9 +207,8 @@ def test_admitting_many_steps_at_once_is_the_same():
         at_once.admit(11)
     for a, b in zip(one_by_one.tree.levels, at_once.tree.levels, strict=True):
         assert torch.equal(a, b)
-    assert one_by_one.tree.total == 2 * (
-        20 - 3 - 1
-    )  # of 20 times, three are not whole yet and one (20) is invalid
+    # of 20 times, three are not whole yet and one (20) is invalid
+    assert one_by_one.tree.total == 2 * (20 - 3 - 1)
 
 
 def test_frames_are_stored_once_and_stacked_within_the_episode():
@@ -262,9 +259,8 @@ def test_leaves_come_up_in_proportion_to_their_priority(leaves):
 def test_new_priorities_change_the_sums_above_them():
     tree = SumTree(BRANCHES * BRANCHES + 1, "cpu")
     tree.set(torch.arange(100, 300), torch.ones(200))
-    tree.set(
-        torch.tensor([150, 4096, 150]), torch.tensor([2.0, 3.0, 5.0])
-    )  # named twice: the highest counts
+    # named twice: the highest counts
+    tree.set(torch.tensor([150, 4096, 150]), torch.tensor([2.0, 3.0, 5.0]))
     assert tree.priority[150] == 5 and tree.total == 200 - 1 + 5 + 3
     for below, above in zip(tree.levels, tree.levels[1:], strict=False):
         sums = below.view(-1, BRANCHES).sum(-1)
@@ -285,9 +281,8 @@ def test_priorities_weights_and_what_is_new():
     fill(replay, 1, first=10)
     replay.admit(1)
     newest = replay.transitions(torch.tensor([7]), torch.tensor([0]), GAMMA)
-    assert replay.tree.priority[newest.leaf].item() == pytest.approx(
-        3.0, rel=1e-4
-    )  # as high as the highest
+    # as high as the highest
+    assert replay.tree.priority[newest.leaf].item() == pytest.approx(3.0, rel=1e-4)
 
 
 def test_what_cannot_be_used_is_not_drawn_again():

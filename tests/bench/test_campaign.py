@@ -14,10 +14,8 @@ from benchmarks.campaign.experiments import Evaluation, Experiment
     ("values", "expected"),
     [
         ([5.0], 5.0),
-        (
-            [9.0, 1.0, 2.0],
-            (0.25 * 1 + 2 + 0.25 * 9) / 1.5,
-        ),  # three quarters of the lowest and of the highest are outside
+        # three quarters of the lowest and of the highest are outside
+        ([9.0, 1.0, 2.0], (0.25 * 1 + 2 + 0.25 * 9) / 1.5),
         ([0.0, 2.0, 4.0, 100.0], 3.0),
         ([100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -50.0], 3.5),
     ],

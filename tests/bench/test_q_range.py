@@ -49,12 +49,8 @@ def told(monkeypatch, capsys, *arguments):
         ),
         ([1.0, 50.0], -6.0, 0, "means inside from start to end, single estimates up to 5.0% out"),
         ([1.0, 50.0], -12.0, 1, "leaves the range by 11.0% of its width"),
-        (
-            [1.0, -2.0, 50.0],
-            0.0,
-            1,
-            "leaves the range by 2.0% of its width",
-        ),  # a mean, once, is enough
+        # a mean, once, is enough
+        ([1.0, -2.0, 50.0], 0.0, 1, "leaves the range by 2.0% of its width"),
     ],
 )
 def test_the_range_is_held_or_left(tmp_path, monkeypatch, capsys, means, low, status, words):

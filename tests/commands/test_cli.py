@@ -38,9 +38,8 @@ def test_games(capsys):
 def test_games_check(capsys):
     status, out, _ = call(capsys, "games", "tests.sim.games:COUNTER", "--check")
     assert status == 0 and out.count("ok ") >= 10
-    assert (
-        f"{'ok     ' if has_gpu() else 'skipped'} cuda" in out
-    )  # what was not looked at is not called good
+    # what was not looked at is not called good
+    assert f"{'ok     ' if has_gpu() else 'skipped'} cuda" in out
 
 
 def test_bench_env_json(capsys):

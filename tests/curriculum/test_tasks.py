@@ -142,9 +142,8 @@ def test_the_baseline_is_what_random_play_scores_and_less_is_better_where_the_go
     assert tasks.roles == ["right"] and tasks.batch["task_scored"].tolist() == [False, True]
     assert tasks.metrics()["curriculum/baseline"] == -tasks.pool.baseline
     assert abs(-tasks.pool.baseline - 2.5) < 4 * np.sqrt(5 / 4 / 12)
-    still = Lineup(
-        "bot:still", "left", (0, STILL), 1.0
-    )  # whose right agent wastes all of them, but is not the policy
+    # whose right agent wastes all of them, but is not the policy
+    still = Lineup("bot:still", "left", (0, STILL), 1.0)
     assert tasks.score_of_random_play(random.Random(0), [still]) == 0.0
     tasks.roles = ["left", "right"]
     wasted_by_left = tasks.score_of_random_play(random.Random(0), [still])

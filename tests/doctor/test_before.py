@@ -103,10 +103,8 @@ HIDES = play("bot:hider", 5, 0.0, first_goal=np.full(10, 400.0), last_goal=np.fu
     [
         (lasting(), []),  # would be cut off before it has built anything
         (lasting(goal_terms=()), ["episodes_too_long"]),  # nothing it has to do in time
-        (
-            earned(HIDES, role="hider", max_steps=400),
-            ["episodes_too_long"],
-        ),  # is paid when the time is up, whenever that is
+        # is paid when the time is up, whenever that is
+        (earned(HIDES, role="hider", max_steps=400), ["episodes_too_long"]),
         (earned(play("random", 2, 0.1), role="miner", max_steps=400), []),  # no bot: who knows
         (
             earned(
@@ -122,10 +120,8 @@ def test_episodes_are_too_long_only_if_no_role_needs_them(other, expected):
     seeker = CASES["episodes_too_long"]
     found = earnings.judge(seeker, other)
     assert [f.check for f in found if f.check == "episodes_too_long"] == expected
-    for changes in (
-        {"last_goal": np.full(40, 300.0)},
-        {"whole": False},
-    ):  # takes longer, or was not done in time
+    # takes longer, or was not done in time
+    for changes in ({"last_goal": np.full(40, 300.0)}, {"whole": False}):
         against_bots = play("bot:hunter", 40, 0.9, **changes)
         assert "episodes_too_long" not in serious(
             earnings.judge(dataclasses.replace(seeker, contested=against_bots))

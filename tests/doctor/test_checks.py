@@ -218,9 +218,8 @@ def test_what_is_given_up_for_a_higher_return_is_not_forgotten():
     for role in ("", "mech/"):
         assert told([-18.0, -5.0, 3.0, 10.0], role) == told([5.0, 5.0, 6.0, 4.5], role) == []
         assert told([18.0, 5.0, 3.0, -10.0], role) == ["forgetting"]
-    assert told([-18.0, -5.0, 3.0, 10.0], "other/") == [
-        "forgetting"
-    ]  # another role's return says nothing about it
+    # another role's return says nothing about it
+    assert told([-18.0, -5.0, 3.0, 10.0], "other/") == ["forgetting"]
 
 
 def test_a_return_that_falls_against_its_own_past_is_no_fall():
@@ -311,11 +310,8 @@ def test_a_return_that_goes_the_way_of_its_goal_is_no_contradiction(returns, spr
     [
         ((130.0, 131.0), (0.4, 0.02), ["warning"]),  # near pays, and nobody is caught any more
         ((130.0, 115.0), (0.4, 0.02), ["warning"]),
-        (
-            (130.0, 90.0),
-            (0.4, 0.02),
-            [],
-        ),  # those who flee learn too, and the reward falls with the catches
+        # those who flee learn too, and the reward falls with the catches
+        ((130.0, 90.0), (0.4, 0.02), []),
         ((130.0, 131.0), (0.4, 0.3), []),
         ((-115.0, -130.0), (0.4, 0.02), []),  # less is paid, by a share that nobody can tell
         ((90.0, 135.0), (0.4, 0.02), ["critical"]),
@@ -641,11 +637,8 @@ def test_levels_known_by_heart_are_not_told_before_every_env_has_played_some():
         ({"init_from": "runs/fighter"}, 2.0, "critical"),
         ({"init_from": "runs/fighter", "init_modules": ["actor", "action_head"]}, 0.3, "warning"),
         ({"init_from": "runs/fighter"}, 0.06, None),
-        (
-            {"init_from": "runs/fighter", "init_modules": ["encoder"]},
-            2.0,
-            None,
-        ),  # the actions are new: there is no play to lose
+        # the actions are new: there is no play to lose
+        ({"init_from": "runs/fighter", "init_modules": ["encoder"]}, 2.0, None),
         ({}, 2.0, None),
     ],
 )

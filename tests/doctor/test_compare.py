@@ -65,10 +65,8 @@ def test_settings_with_their_origin_bookkeeping_apart(tmp_path):
         c.settings[0].a,
         c.settings[0].b,
     ) == (1e-3, 0.1)
-    assert [d.key for _, d in c.suspects] == [
-        "learn.learning_rate",
-        "learn.epochs",
-    ]  # neither seed nor log
+    # neither seed nor log
+    assert [d.key for _, d in c.suspects] == ["learn.learning_rate", "learn.epochs"]
 
 
 def test_where_curves_part_and_by_how_much(tmp_path):

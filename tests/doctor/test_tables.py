@@ -159,9 +159,8 @@ def test_the_return_of_a_policy_that_plays_all_agents(tmp_path):
     together = rllib(tmp_path, noise, noise)
     assert together.roles() == ["shared"] and of_role(together, "shared").flat
     assert together.get("episode/shared/length").values[0] == 9.0
-    opposed = rllib(
-        tmp_path, noise, -noise
-    )  # what one gains the other loses: that nothing rises says nothing
+    # what one gains the other loses: that nothing rises says nothing
+    opposed = rllib(tmp_path, noise, -noise)
     assert (
         opposed.roles() == ["shared"] and opposed.self_play and not of_role(opposed, "shared").flat
     )

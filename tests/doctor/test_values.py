@@ -84,10 +84,8 @@ BETTER = np.linspace(0, 10, 60)
         (budgeted(1000, UPDATES, n_step=10), None),
         (budgeted(100, UPDATES), None),
         (budgeted(1000, UPDATES, gamma=0.95), None),  # it does not look further than that
-        (
-            budgeted(1, UPDATES, target_tau=0.001),
-            "critical",
-        ),  # a thousandth of a copy, a thousand times as often
+        # a thousandth of a copy, a thousand times as often
+        (budgeted(1, UPDATES, target_tau=0.001), "critical"),
         (budgeted(1, UPDATES, target_tau=0.01), None),
         (budgeted(100, UPDATES / 10, share=0.1), None),  # at this pace there will be enough
         (budgeted(1000, UPDATES / 10, share=0.1), "critical"),

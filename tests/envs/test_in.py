@@ -77,9 +77,8 @@ def test_workers_change_nothing():
         shown.append(rows)
     for one, other in zip(*shown, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    assert (
-        len({float(x) for x in shown[0][0][0].ravel()}) == 4
-    )  # every env has randomness of its own
+    # every env has randomness of its own
+    assert len({float(x) for x in shown[0][0][0].ravel()}) == 4
 
 
 def test_truncation_is_not_termination():

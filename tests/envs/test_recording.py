@@ -109,9 +109,8 @@ def test_pictures_show_the_step_they_are_of(tmp_path, workers):
     halved."""
     batch = ForeignBatch(ODD + "Painter", 5, workers=workers, filmed=3)
     recorder = play(batch)
-    assert (
-        recorder.count == 3
-    )  # only envs that are drawn are watched: a replay without pictures would be the poorer one
+    # only envs that are drawn are watched: a replay without pictures would be the poorer one
+    assert recorder.count == 3
     found = saved(recorder, tmp_path / "a.safetensors", 2)
     assert (
         found.tensors["picture_step"].tolist() == list(range(11))

@@ -58,12 +58,8 @@ def refusal(url, **options):
     ("listens", "host", "origin", "allowed"),
     [
         ("127.0.0.1", "localhost:8770", None, True),
-        (
-            "127.0.0.1",
-            "127.0.0.1:9999",
-            "http://localhost:3000",
-            True,
-        ),  # a tunnel; a game served from this machine
+        # a tunnel; a game served from this machine
+        ("127.0.0.1", "127.0.0.1:9999", "http://localhost:3000", True),
         ("127.0.0.1", "[::1]:8770", "https://localhost", True),
         ("127.0.0.1", "localhost:8770", "http://evil.example", False),
         ("127.0.0.1", "localhost:8770", "null", False),
@@ -133,9 +129,8 @@ def test_a_wrong_token_is_reported_on_both_sides(gate, capfd):
     ):
         assert words in refusal(url)
     told = capfd.readouterr().err
-    assert (
-        "a client was refused: the token is wrong" in told and told.count("\n") == 1
-    )  # the second comes too soon to be told
+    # the second comes too soon to be told
+    assert "a client was refused: the token is wrong" in told and told.count("\n") == 1
     assert gate.first is None and not gate.clients
 
 

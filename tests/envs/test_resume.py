@@ -70,19 +70,16 @@ def test_the_replay_goes_on_and_nothing_runs_across(rainbow):
     trainer.iterate()
     gamma = torch.tensor(0.5)
     cut = replay.transitions(torch.full((3,), last), rows, gamma)
-    assert (
-        cut.earned.tolist() == pytest.approx([pay] * 3) and cut.usable.all()
-    )  # one step, then its value
+    # one step, then its value
+    assert cut.earned.tolist() == pytest.approx([pay] * 3) and cut.usable.all()
     assert cut.discount.tolist() == [0.5] * 3
     assert torch.equal(cut.following[0, :, 0], before + 1)
     two = replay.transitions(torch.full((3,), last - 1), rows, gamma)
     assert two.earned.tolist() == pytest.approx([1.5 * pay] * 3) and torch.equal(
         two.following[0, :, 0], before + 1
     )
-    final, first = (
-        last + 1,
-        last + 2,
-    )  # the row that shows the end, and the first of the new episode
+    # the row that shows the end, and the first of the new episode
+    final, first = last + 1, last + 2
     assert (
         torch.equal(replay.observation[final, :, 0], before + 1) and not replay.valid[final].any()
     )
@@ -93,9 +90,8 @@ def test_a_memory_does_not_reach_into_the_next_episode(tmp_path):
     run = trained(tmp_path / "run", policy=PolicyConfig(hidden=(8,), memory="lstm", memory_size=4))
     trainer = restored(run)
     role = trainer.algorithm.roles["agent"]
-    assert (
-        role.state.abs().sum() > 0 and not role.start.any()
-    )  # as it was when the episodes were cut
+    # as it was when the episodes were cut
+    assert role.state.abs().sum() > 0 and not role.start.any()
     trainer.iterate()
     assert not role.rollout.valid[0].any() and role.rollout.valid[1].all()
     assert role.rollout.starts[:3].tolist() == [[False] * 3, [True] * 3, [False] * 3]

@@ -41,13 +41,8 @@ def test_each_kind_of_agent_is_a_role():
         == [[True] * 4] * 2 + [[True, True, True, False]] + [[True] * 4] * 2
     )
     batch["continuous"][0, :2] = [[0.25, 0], [-0.5, 0]]
-    batch["choices"][0, :, 0] = [
-        9,
-        9,
-        2,
-        0,
-        2,
-    ]  # a cutter has no choices: what stands there does not matter
+    # a cutter has no choices: what stands there does not matter
+    batch["choices"][0, :, 0] = [9, 9, 2, 0, 2]
     batch["binary"][0, 4] = 1
     batch.step()
     assert batch["reward"][0].tolist() == [0.25, -0.5, 1, 0, 1]
@@ -160,6 +155,5 @@ def test_a_role_is_exported_as_what_it_sees_and_does(run, tmp_path):
     greedy, _ = load(run.path, "cutter").act(np.array([2.0], np.float32), greedy=True)
     assert outputs["cutter"]["continuous"][0] == pytest.approx(greedy, abs=1e-5)
     chances = outputs["apprentice_0"]["choice_action"][0]
-    assert (
-        chances.shape == (4,) and chances.sum() == pytest.approx(1.0) and chances[3] < 1e-6
-    )  # it may not choose "3"
+    # it may not choose "3"
+    assert chances.shape == (4,) and chances.sum() == pytest.approx(1.0) and chances[3] < 1e-6

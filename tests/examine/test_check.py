@@ -111,9 +111,8 @@ def test_a_simulator_that_holds_other_values_is_found(plain):
 
 
 def test_the_same_episode_again_and_again(plain):
-    game = variant(
-        step=[add_anything, end, look]
-    )  # stands for any randomness of an episode's start
+    # stands for any randomness of an episode's start
+    game = variant(step=[add_anything, end, look])
     batch = Batch(game, 3, jit=False)
     keys = []
     repeated = Repeated(batch, slice(0, 1))
@@ -121,9 +120,8 @@ def test_the_same_episode_again_and_again(plain):
         batch.step()
         keys.append(batch["key"].copy())
     assert (np.array(keys) == np.array(keys)[:, :1]).all()  # all envs alike
-    assert (
-        keys[0].tolist() == keys[6].tolist() == keys[12].tolist()
-    )  # five steps and a reset row, then the same again
+    # five steps and a reset row, then the same again
+    assert keys[0].tolist() == keys[6].tolist() == keys[12].tolist()
     assert (repeated.returns == 2 * 5 + 0.0).all()
 
 
@@ -198,9 +196,8 @@ def test_weapons_are_tried_where_bots_meet_each_other():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "recipe", [name for name in RECIPES if name != "racing_seed_failing"]
-)  # it is meant to be found ill
+# it is meant to be found ill
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name != "racing_seed_failing"])
 def test_every_shipped_recipe_is_ok(recipe):
     config = config_of(recipe)
     config.device = "cpu"

@@ -72,17 +72,11 @@ def act(kind: str, calls: int = LOOKS_EVERY) -> tuple[Intervened, list]:
     ("kind", "first", "change"),
     [
         ("none", [16, 117, 218, 319], 0.0),
-        (
-            "memory_reset",
-            [11, 112, 213, 314],
-            6.0,
-        ),  # compared at the second call, when the memory it would have had is 6
+        # compared at the second call, when the memory it would have had is 6
+        ("memory_reset", [11, 112, 213, 314], 6.0),
         ("messages_silenced", [6, 107, 208, 309], 10.0),
-        (
-            "strategy_shuffled",
-            [116, 217, 318, 19],
-            (100 + 100 + 100 + 300) / 4,
-        ),  # each has the history of the next row
+        # each has the history of the next row
+        ("strategy_shuffled", [116, 217, 318, 19], (100 + 100 + 100 + 300) / 4),
     ],
 )
 def test_what_is_said_without(kind, first, change):

@@ -114,9 +114,8 @@ def test_what_is_predicted_are_the_keys_that_the_other_side_pressed():
     keys = r.opponent_keys.view(12, 8, 2, 2)  # time, env, agent, key
     own = r.binary.view(12, 8, 2, 2)
     valid = r.valid.view(12, 8, 2)[..., 0]
-    step = (
-        r.observation[:12, :, 1].view(12, 8, 2)[..., 0] + 1
-    ) % 2  # whether the coming step is odd
+    # whether the coming step is odd
+    step = (r.observation[:12, :, 1].view(12, 8, 2)[..., 0] + 1) % 2
     assert (
         torch.equal(keys[:, :, 0, 0][valid], step[valid].to(torch.int8))
         and not keys[:, :, 0, 1][valid].any()

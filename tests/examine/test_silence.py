@@ -74,9 +74,8 @@ def entry(layout, word):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("silence") / "run"
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # as envs_in_this_process, which serves single tests
+    # as envs_in_this_process, which serves single tests
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ludus.external.foreign.choose_workers", lambda seconds, num_envs: 0)
         return ludus.train(
             "env:tests.examine.test_silence:Whisper", run=folder, quiet=True, **SMALL
@@ -109,9 +108,8 @@ def test_who_does_what_it_hears_is_lost_in_silence(run, obedient, capsys):
         metrics[f"{prefix}return"] for prefix in ("", "silenced/", "heard_minus_silenced/")
     )
     assert heard["mean"] == 1.0
-    assert (
-        0.3 < silenced["mean"] < 0.7
-    )  # always the second action, which is right in half of the worlds
+    # always the second action, which is right in half of the worlds
+    assert 0.3 < silenced["mean"] < 0.7
     assert (
         worth["mean"] == pytest.approx(1 - silenced["mean"])
         and 0.1 < worth["low"] < worth["mean"] < worth["high"] < 0.9
@@ -131,9 +129,8 @@ def test_who_does_not_listen_loses_nothing(run, obedient, monkeypatch):
     metrics = ludus.evaluate(run, episodes=20, greedy=True, silence=True)["metrics"]
     assert metrics["silenced/return"] == metrics["return"]
     worth = metrics["heard_minus_silenced/return"]
-    assert (
-        worth["mean"] == 0.0 and worth["low"] == -worth["high"] < 0.0
-    )  # 20 equal episodes prove no exact equality
+    # 20 equal episodes prove no exact equality
+    assert worth["mean"] == 0.0 and worth["low"] == -worth["high"] < 0.0
 
 
 def test_what_cannot_be_silenced_is_refused(run, obedient, monkeypatch, capsys):
@@ -160,13 +157,11 @@ def test_differences_of_shares_are_newcombes_and_of_numbers_paired():
     found = difference(first, second)
     assert found["mean"] == pytest.approx(0.2) and 0.0 < found["low"] < 0.2 < found["high"] < 0.4
     shifted = np.array([1.0, 5.0, 9.0, 13.0])
-    exact = difference(
-        shifted + 2.0, shifted
-    )  # the same difference in every world, however different the worlds
+    # the same difference in every world, however different the worlds
+    exact = difference(shifted + 2.0, shifted)
     assert exact == {"mean": 2.0, "low": 2.0, "high": 2.0}
-    one = difference(
-        np.array([2.0, 4.0]), np.array([1.0, 1.0])
-    )  # differences of 1 and 3: deviation √2, so 1.96 · √2 / √2
+    # differences of 1 and 3: deviation √2, so 1.96 · √2 / √2
+    one = difference(np.array([2.0, 4.0]), np.array([1.0, 1.0]))
     assert (
         one["mean"] == 2.0
         and one["low"] == pytest.approx(0.04)

@@ -150,14 +150,8 @@ def test_a_policy_that_listens_wins_with_true_vectors_and_loses_with_those_of_th
     assert report["attention"]["all"] == pytest.approx(ATTENTION) and report["attention"][
         "steps_back"
     ] == [3, 2, 1, 0]
-    assert sorted(set(seen.age.tolist())) == [
-        3,
-        7,
-        11,
-        15,
-        19,
-        23,
-    ]  # windows that share no step, in matches of 25
+    # windows that share no step, in matches of 25
+    assert sorted(set(seen.age.tolist())) == [3, 7, 11, 15, 19, 23]
     assert report["probe"]["one_window"]["windows"] == 6 * 6
 
 

@@ -111,9 +111,8 @@ def test_the_file_agrees_with_the_policy(tmp_path, game, settings):
         result = dict(zip(names, session.run(None, feed), strict=True))
         memory = result.get("next_state", memory)
         d = output.distribution
-        expected = {
-            "value": policy.real_value(output.value[0]) / 0.5
-        }  # in units of the game's reward
+        # in units of the game's reward
+        expected = {"value": policy.real_value(output.value[0]) / 0.5}
         if policy.space.continuous:
             expected |= {
                 "mean": d.mean[0],

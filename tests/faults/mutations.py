@@ -198,9 +198,8 @@ INSTEAD = ("folder", "pipe", "gone", "link to itself", "unreadable")
 
 def ways(path: Path) -> list[Way | str]:
     """Everything that can happen to a file of this kind."""
-    with_rights = [
-        what for what in INSTEAD if what != "unreadable" or os.geteuid() != 0
-    ]  # nothing is unreadable for root
+    # nothing is unreadable for root
+    with_rights = [what for what in INSTEAD if what != "unreadable" or os.geteuid() != 0]
     return [*ANY, *BY_SUFFIX.get(path.suffix, []), *with_rights]
 
 

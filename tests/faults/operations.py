@@ -168,9 +168,8 @@ class Files:
     def _one_path(self, function: Any, kind: str) -> Any:
         def steered(path: Any, *arguments: Any, **named: Any) -> Any:
             full = full_path(path, named.get("dir_fd"))
-            if not self.inside(full) or os.path.lexists(full) == (
-                kind == "mkdir"
-            ):  # it changes nothing
+            # it changes nothing
+            if not self.inside(full) or os.path.lexists(full) == (kind == "mkdir"):
                 return function(path, *arguments, **named)
             return self.operate(Operation(kind, full), lambda: function(path, *arguments, **named))
 

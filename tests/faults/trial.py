@@ -63,10 +63,8 @@ def config(kind: str, tensorboard: bool = False) -> Config:
         made.league = LeagueConfig(
             mix="self 1, pool 1", pool_size=3, snapshot_every=1, slots=2, renew_every=1
         )
-        made.checkpoint.every_agent_steps, made.train.total_agent_steps = (
-            1,
-            1000,
-        )  # full after three of the iterations
+        # full after three of the iterations
+        made.checkpoint.every_agent_steps, made.train.total_agent_steps = 1, 1000
     elif kind == "rainbow":
         made.game, made.algorithm, made.game_values = (
             "tests.algorithms.test_seen:GAME",

@@ -184,13 +184,8 @@ def stock_over_time(batch, k, steps):
 
 def test_a_mine_produces_first_and_cools_down_after():
     batch = Batch(GAME, 1, overrides={**EMPTY_ROOM, **TINY, "mines": 1, "population": 1})
-    assert stock_over_time(batch, 0, 310) == [
-        1,
-        52,
-        103,
-        154,
-        205,
-    ]  # and stops at a full store of 5
+    # and stops at a full store of 5
+    assert stock_over_time(batch, 0, 310) == [1, 52, 103, 154, 205]
     assert batch["stock"][0, 0] == 5 and batch["timer"][0, 0] == 0
 
 
@@ -246,9 +241,8 @@ def test_an_altar_wants_three_batteries_and_takes_them_from_several_hands():
     do(batch, "get")
     assert held(batch)[HEART] == 1
     do(batch, "noop", "put")
-    assert held(batch, 1)[BATTERY] == 1 and stock_over_time(batch, altar, 20) == [
-        15
-    ]  # out at 4, cool at 14
+    # out at 4, cool at 14
+    assert held(batch, 1)[BATTERY] == 1 and stock_over_time(batch, altar, 20) == [15]
 
 
 @pytest.mark.parametrize(
@@ -462,9 +456,8 @@ def test_rewards_follow_what_is_held_and_a_deposit_costs_it_again():
     for act in ("get", "east", "put", "get", "south", "put", "get"):
         do(batch, act)
         paid.append(float(batch["reward"][0, 0]))
-        assert observed(batch, 0, "last_reward") == pytest.approx(
-            paid[-1]
-        )  # signed: −0.8 stays −0.8
+        # signed: −0.8 stays −0.8
+        assert observed(batch, 0, "last_reward") == pytest.approx(paid[-1])
         assert batch["reward"][0, 1] == 0.0
     assert paid == pytest.approx([0.1, 0, -0.1, 0.8, 0, -0.8, 1.0])
     assert batch["first_step"][0, 0].tolist() == [1, 4, 0, 0, 7]
@@ -515,9 +508,8 @@ def test_a_robbery_moves_reward_unless_only_gains_count(gains):
     stand(batch, 1, MIDDLE - 1, MIDDLE)
     batch["held"][0, 1], batch["paid"][0, 1] = (1, 0, 0, 0, 2), (1, 0, 0, 0, 2)
     do(batch, "attack_near")
-    assert batch["reward"][0].tolist() == pytest.approx(
-        [0.0, 0.0] if gains else [2.1, -2.1]
-    )  # 4 lasers are still above the cap
+    # 4 lasers are still above the cap
+    assert batch["reward"][0].tolist() == pytest.approx([0.0, 0.0] if gains else [2.1, -2.1])
 
 
 def test_a_group_shares():
@@ -667,9 +659,8 @@ def test_the_mask_says_exactly_what_succeeds():
         batch.step()
         for env in range(32):
             act = int(acts[env, 0])
-            if (
-                batch["resetting"][env] or act == 3 + facing[env, 0]
-            ):  # a turn to where it looks already is masked as useless
+            # a turn to where it looks already is masked as useless
+            if batch["resetting"][env] or act == 3 + facing[env, 0]:
                 continue
             assert batch["last_success"][env, 0] == mask[env, 0, act], ACTS[act]
             seen.add((act, bool(mask[env, 0, act])))

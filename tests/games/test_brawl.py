@@ -360,9 +360,8 @@ def test_knockback_by_hand_mirrored_by_facing(facing):
     assert status(batch, 1)[[MODE, TIMER]].tolist() == [STUNNED, 12]
     assert term(batch, "damage_dealt") == [9, 0] and term(batch, "damage_taken") == [0, 9]
     hold(batch)
-    assert motion(batch, 1)[SPEED_X] == pytest.approx(
-        0.97 * facing * speed * 0.5, rel=1e-4
-    )  # it decays
+    # it decays
+    assert motion(batch, 1)[SPEED_X] == pytest.approx(0.97 * facing * speed * 0.5, rel=1e-4)
     hold(batch, "", "light", steps=10)
     assert status(batch, 1)[MODE] == STUNNED  # keys do nothing until the stun is over
     assert motion(batch, 1)[DAMAGE] == x  # and one hit lands once
@@ -538,9 +537,8 @@ def test_the_last_stock_ends_the_match_at_once_even_between_decisions():
     assert batch["finished"][0] and batch["outcome"][0].tolist() == [1, -1]
     assert batch["reward"][0].tolist() == [150, -150]
     assert batch["goal_stock_difference"][0].tolist() == [1, -1]
-    assert (
-        batch["stage"][0, SHUTTLE] == (shuttle + 1) % movement.PLATFORM_PERIOD
-    )  # one frame of the nine
+    # one frame of the nine
+    assert batch["stage"][0, SHUTTLE] == (shuttle + 1) % movement.PLATFORM_PERIOD
 
 
 def test_both_out_on_their_last_stock_is_a_draw():
@@ -566,9 +564,8 @@ def test_a_new_match_starts_clean_with_sides_drawn():
     assert 90 < (batch["status"][:, 0, SIDE] == 1).sum() < 166
     assert np.array_equal(batch["status"][..., SIDE], -np.sign(batch["motion"][..., X]))
     assert (batch["status"][..., STOCKS] == 3).all() and (batch["motion"][..., DAMAGE] == 0).all()
-    assert np.array_equal(
-        batch["status"][..., FACING], batch["status"][..., SIDE]
-    )  # towards the middle
+    # towards the middle
+    assert np.array_equal(batch["status"][..., FACING], batch["status"][..., SIDE])
 
 
 # -- weapons ---------------------------------------------------------------------------------------

@@ -288,9 +288,8 @@ def test_jump_height_and_cooldown():
         heights.append(float(batch["position"][0, HIDER, 1]) - GROUND)
         masks.append(bool(batch["mask_jump"][0, HIDER]))
     assert 1.0 < max(heights) <= 8.4**2 / 64 + 1e-4
-    assert masks[:7] == [False] * 6 + [
-        True
-    ]  # 0.5 s are 6 steps; the flight of 2 · 8.4 / 32 s is a little longer
+    # 0.5 s are 6 steps; the flight of 2 · 8.4 / 32 s is a little longer
+    assert masks[:7] == [False] * 6 + [True]
     assert heights[7] > 0.3
 
 
@@ -369,9 +368,8 @@ def test_pitch_moves_the_view():
     stand(batch, HIDER, 20.0, 16.0)
     batch.step()
     assert not batch["visible"][0, SEEKER, HIDER]
-    assert (
-        batch["observation"][0, SEEKER, RAY_DISTANCE : RAY_DISTANCE + 64] == 1.0
-    ).all()  # only sky
+    # only sky
+    assert (batch["observation"][0, SEEKER, RAY_DISTANCE : RAY_DISTANCE + 64] == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -417,9 +415,8 @@ def test_a_visible_agent_does_not_fall_between_rays():
 def test_ray_distances_and_kinds_by_hand():
     batch = flat()
     yaw_step, pitch_step = math.radians(108 / 8), math.radians(65 / 8)
-    stand(
-        batch, SEEKER, 10.5, 16.5, yaw=-yaw_step / 2, pitch=pitch_step / 2
-    )  # ray (row 4, column 4) runs level along x
+    # ray (row 4, column 4) runs level along x
+    stand(batch, SEEKER, 10.5, 16.5, yaw=-yaw_step / 2, pitch=pitch_step / 2)
     for y in (2, 3):
         put_block(batch, 15, y, 16)
     batch.step()
@@ -444,9 +441,8 @@ def test_ray_distances_and_kinds_by_hand():
     stand(batch, HIDER, 1.5, 28.5, yaw=-yaw_step / 2)
     stand(batch, MATE, 4.5, 28.5)
     batch.step()
-    assert (
-        batch["observation"][0, HIDER, RAY_KIND : RAY_KIND + 64] == -1.0
-    ).any()  # a team mate reads otherwise
+    # a team mate reads otherwise
+    assert (batch["observation"][0, HIDER, RAY_KIND : RAY_KIND + 64] == -1.0).any()
 
 
 def test_in_training_no_rays_are_cast_for_bots_and_everything_else_is_the_same():
@@ -560,9 +556,8 @@ def test_keys_are_masked_where_they_have_no_effect():
     batch = flat()
     stand(batch, HIDER, 10.5, 10.5, pitch=-math.radians(50))
     act(batch, HIDER)
-    assert (
-        not batch["mask_place"].any() and not batch["mask_remove"].any()
-    )  # the default budget is 0
+    # the default budget is 0
+    assert not batch["mask_place"].any() and not batch["mask_remove"].any()
     assert (
         observed(batch, HIDER, "can_place") == 0.5 and observed(batch, HIDER, "can_remove") == 0.5
     )
@@ -573,9 +568,8 @@ def test_keys_are_masked_where_they_have_no_effect():
 
 def test_placing_and_removing_by_hand():
     batch = flat(place_budget=1, remove_budget=1)
-    stand(
-        batch, HIDER, 10.5, 10.5, pitch=-math.radians(40)
-    )  # the ground 1.4 / tan 40° = 1.67 ahead: column 12
+    # the ground 1.4 / tan 40° = 1.67 ahead: column 12
+    stand(batch, HIDER, 10.5, 10.5, pitch=-math.radians(40))
     act(batch, HIDER)
     assert observed(batch, HIDER, "can_place") == 1.0
     act(batch, HIDER, place=1)
@@ -753,9 +747,8 @@ def test_cover_pays_for_getting_out_of_sight_and_takes_it_back():
     assert earned[1:] == [[0, -1, 0], [0, 0, 0], [0, 1, 0]]
     stand(batch, SEEKER, 19.5, 10.5, yaw=0.0)
     act(batch, SEEKER)
-    assert (
-        batch["caught"][0, HIDER] and batch["term_cover"][0, HIDER] == 0
-    )  # seen and caught in the same step
+    # seen and caught in the same step
+    assert batch["caught"][0, HIDER] and batch["term_cover"][0, HIDER] == 0
 
 
 def test_each_part_of_the_world_is_searched_once():

@@ -149,9 +149,8 @@ def test_maps_are_the_same_from_both_sides_hit_points_too(bank):
         assert np.array_equal(field, field[:, ::-1, ::-1]), name
     assert len(np.unique(bank["bank_strength"])) > 5
     breakable = bank["bank_breakable"] != 0
-    assert (
-        (bank["bank_strength"] > 0) >= breakable
-    ).all()  # whatever can break has hit points, on both sides
+    # whatever can break has hit points, on both sides
+    assert ((bank["bank_strength"] > 0) >= breakable).all()
 
 
 def test_every_start_reaches_the_zone_on_level_ground(bank):
@@ -526,9 +525,8 @@ def test_the_autocannon_suppresses_and_balance_comes_back_slowly():
     batch = duel(distance=10.0)
     fire(batch, MINE, FOE, "secondary")
     assert batch["hp"][0, FOE] == 150 - 16 and batch["suppressed"][0, FOE] == pytest.approx(1.2)
-    assert batch["stability"][0, FOE] == pytest.approx(
-        100 - 10 + 10 * 0.25 * STEP
-    )  # two shots; a quarter of the usual gain
+    # two shots; a quarter of the usual gain
+    assert batch["stability"][0, FOE] == pytest.approx(100 - 10 + 10 * 0.25 * STEP)
     batch["suppressed"][...] = 0.0
     act(batch)
     assert batch["stability"][0, FOE] == pytest.approx(90 + 10 * 0.25 * STEP + 10 * STEP)
@@ -654,9 +652,8 @@ def test_a_voxel_breaks_into_debris_then_into_air_and_mends_with_the_episode():
     batch = flat()
     column(batch, 16, 8, 0b11, 0b11, breakable=0b11, strength=60)
     burst_at(batch, 16.5, 1.5, 8.5)
-    assert (
-        masks(batch, 16, 8) == [0b111, 0b111] and batch["patches"][0] == 1
-    )  # 40 in the middle, 20 above: 60 gathered
+    # 40 in the middle, 20 above: 60 gathered
+    assert masks(batch, 16, 8) == [0b111, 0b111] and batch["patches"][0] == 1
     slot = int(np.flatnonzero(batch["patch_key"][0])[0])
     assert int(batch["patch_debris"][0, slot]) == 0b100 and batch["patch_wear"][0, slot] == 0.0
     burst_at(batch, 16.5, 2.5, 8.5)
@@ -692,9 +689,8 @@ def test_a_full_table_breaks_no_more_and_loses_nothing():
     keys = batch["patch_key"][0]
     assert batch["patches"][0] == voxels.MOST_PATCHES == len(set(keys[keys > 0].tolist()))
     gone = sum(masks(batch, x, z)[0] == 1 for x in range(32) for z in range(32))
-    assert (
-        gone == (batch["patch_solid"][0][keys > 0] == 1).sum() > 0
-    )  # each is found again, and no other column is broken
+    # each is found again, and no other column is broken
+    assert gone == (batch["patch_solid"][0][keys > 0] == 1).sum() > 0
 
 
 # -- sensing ---------------------------------------------------------------------------------------
@@ -851,9 +847,8 @@ def test_a_death_ends_nothing_but_its_own_decisions():
     act(batch)
     destroy(batch, FOE_2)
     assert batch["terminated"][0] and batch["outcome"][0].tolist() == [1, 1, -1, -1]
-    assert batch["reward"][0, FOE] == pytest.approx(
-        -20
-    )  # a wreck still loses with its team: dying is no way out
+    # a wreck still loses with its team: dying is no way out
+    assert batch["reward"][0, FOE] == pytest.approx(-20)
     batch.step()
     assert batch["resetting"][0] and not batch["wreck"].any() and not batch["idle"].any()
 

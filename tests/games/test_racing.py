@@ -91,9 +91,8 @@ def bank():
 
 def test_centre_lines_are_closed_and_evenly_spaced(bank):
     line, length = bank["bank_line"][..., :2].astype(float), bank["bank_length"]
-    steps = np.linalg.norm(
-        np.roll(line, -1, 1) - line, axis=-1
-    )  # the last one leads back to the first point
+    # the last one leads back to the first point
+    steps = np.linalg.norm(np.roll(line, -1, 1) - line, axis=-1)
     assert np.allclose(steps, (length / POINTS)[:, None], rtol=0.01)
     assert length.min() > 800 and length.max() <= track.LONGEST
     assert np.hypot(line[..., 0], line[..., 1]).max() + track.REACH < track.TEXEL * (
@@ -156,9 +155,8 @@ def test_the_map_knows_the_distance_to_the_line(bank):
         for i in range(40):
             true = np.hypot(fine[:, 0] - x[i], fine[:, 1] - y[i]).min()
             found = track.line_distance(bank["bank_map"], k, track.to_map(x[i]), track.to_map(y[i]))
-            assert found == pytest.approx(
-                true, abs=0.2 if true > 2 else 0.8
-            )  # on the line itself the field has a kink
+            # on the line itself the field has a kink
+            assert found == pytest.approx(true, abs=0.2 if true > 2 else 0.8)
 
 
 def test_the_oval_has_its_closed_form():
@@ -701,9 +699,8 @@ def test_the_scripted_driver_finishes_and_the_others_do_not():
 def test_presets():
     assert Batch(LIDAR, 1, preset="oval")["bank_line"].shape[0] == 1
     lines = Batch(LIDAR, 1, preset="oval", overrides={**LIDAR.held_out, "tracks": 3})["bank_line"]
-    assert (
-        lines == lines[0]
-    ).all()  # there is only one oval to be evaluated on, however many tracks are asked for
+    # there is only one oval to be evaluated on, however many tracks are asked for
+    assert (lines == lines[0]).all()
     settings = load_game("racing:seed_failing")[0].resolve(preset="seed_failing")
     assert settings.weights["exponential_bonus"] == 100.0 and settings.params["action_history"] == 1
 
@@ -766,9 +763,8 @@ def test_qr_dqn_replays_as_many_samples_per_step_as_rainbow(monkeypatch):
         2048,
     )
     peers.sb3_qrdqn(resolve(config), 0.0, defaults=False)
-    assert (
-        made["model"]._n_updates * 64 == 2 * made["steps"] == 2 * 64 * 16
-    )  # two rounds of 32 steps in 16 envs
+    # two rounds of 32 steps in 16 envs
+    assert made["model"]._n_updates * 64 == 2 * made["steps"] == 2 * 64 * 16
     assert 0.9 * made["steps"] < made["seen"] <= made["steps"]  # all but reset rows
     assert made["model"].policy.quantile_net.quantile_net[-1].out_features == 11 * 8
 

@@ -94,10 +94,8 @@ def test_one_agent_is_a_row_of_many(agent):
         assert alone["continuous"].shape == (1,) and np.allclose(
             alone["continuous"], together["continuous"][row], atol=1e-6
         )
-    assert state.shape == (
-        1,
-        2 * 2 * 4 + 3 * 8 * 8 + 9 * 3,
-    )  # actor's and critic's memory, the pictures, the history
+    # actor's and critic's memory, the pictures, the history
+    assert state.shape == (1, 2 * 2 * 4 + 3 * 8 * 8 + 9 * 3)
 
 
 def test_what_does_not_fit_is_named(agent):

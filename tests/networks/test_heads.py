@@ -89,9 +89,8 @@ def test_sampling_frequencies_match_probabilities():
 
 def test_masks():
     space = ActionSpace(0, 2, (3,), (0, -1), (1,))
-    mask = torch.tensor([[False, True, False, True]]).expand(
-        5000, 4
-    )  # key 0 forbidden; option 1 forbidden
+    # key 0 forbidden; option 1 forbidden
+    mask = torch.tensor([[False, True, False, True]]).expand(5000, 4)
     d = Distribution(space, torch.tensor([5.0, 0.0, 0.0, 9.0, 0.0]).expand(5000, 5), None, mask)
     a = d.sample()
     assert not a.binary[:, 0].any() and a.binary[:, 1].any()

@@ -67,9 +67,8 @@ def test_running_norm_is_the_mean_and_variance_of_the_valid_rows():
     parts = [torch.randn(n, 3) * 4 + 2 for n in (5, 1, 200)]
     valid = [torch.rand(len(p)) < 0.7 for p in parts]
     valid[0][0] = True
-    norm.update(
-        torch.full((4, 3), float("nan")), torch.zeros(4, dtype=torch.bool)
-    )  # nothing valid: nothing changes
+    # nothing valid: nothing changes
+    norm.update(torch.full((4, 3), float("nan")), torch.zeros(4, dtype=torch.bool))
     for p, v in zip(parts, valid, strict=True):
         norm.update(torch.where(v.unsqueeze(1), p, torch.nan), v)
     seen = torch.cat([p[v] for p, v in zip(parts, valid, strict=True)])

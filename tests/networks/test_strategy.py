@@ -62,11 +62,8 @@ GAME = Game(
     step=[tick, look],
     reset=[look],
 )
-CLOCK, EPISODE, THERE = (
-    0,
-    1,
-    2,
-)  # entries in the order of their names, and the mark of a step that there is
+# entries in the order of their names, and the mark of a step that there is
+CLOCK, EPISODE, THERE = 0, 1, 2
 
 
 def make(memory="none", envs=6, rollout=10, **policy):

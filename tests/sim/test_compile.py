@@ -50,9 +50,8 @@ def test_a_game_outside_the_package_is_cached_and_never_stale(tmp_path):
         rules.read_text().replace("WORLD = 10.0", "from mygame.constants import WORLD")
     )
     moved, quiet = run(tmp_path)
-    assert (
-        moved == first and "compil" not in quiet
-    )  # where a constant comes from does not matter, its value does
+    # where a constant comes from does not matter, its value does
+    assert moved == first and "compil" not in quiet
 
     constants.write_text("WORLD = 20.0\n")
     changed, announced = run(tmp_path)

@@ -38,9 +38,8 @@ def test_an_index_outside_its_array(monkeypatch):
         match=r"counter: outside reads total\[0, 3\] \(.*catches.py:\d+\): index 3 is out of "
         r"range, .* 2 entries",
     ):
-        conformance.check_lane_order(
-            game, "cpu"
-        )  # compiled, with the place found by running the step again
+        # compiled, with the place found by running the step again
+        conformance.check_lane_order(game, "cpu")
 
 
 @phase(lanes="agents", writes=("alive",))

@@ -68,21 +68,12 @@ def columns():
         ((2.5, 2.5, 2.5), (0, -1, 0), (1.5, 2, 0, 2)),  # straight down to the floor
         ((2.5, 2.5, 6.5), (0, 1, 0), (1.5, 2, 4, 6)),  # straight up to the floating block
         ((2.5, 5.5, 6.5), (0, -1, 0), (0.5, 2, 4, 6)),  # down on it
-        (
-            (2.5, 1.5, 2.5),
-            (0.6, -0.8, 0),
-            (0.625, 2, 0, 2),
-        ),  # slanting down inside the first column
-        (
-            (4.5, 7.0, 4.5),
-            (0.6, -0.8, 0),
-            (3.75, 6, 3, 4),
-        ),  # down on a block two columns on: 3 below, 3 / 0.8 away
-        (
-            (1.5, 3.5, 6.5),
-            (0.6, 0.8, 0),
-            (0.5 / 0.6, 2, 4, 6),
-        ),  # enters the next column in the block's layer: its side
+        # slanting down inside the first column
+        ((2.5, 1.5, 2.5), (0.6, -0.8, 0), (0.625, 2, 0, 2)),
+        # down on a block two columns on: 3 below, 3 / 0.8 away
+        ((4.5, 7.0, 4.5), (0.6, -0.8, 0), (3.75, 6, 3, 4)),
+        # enters the next column in the block's layer: its side
+        ((1.5, 3.5, 6.5), (0.6, 0.8, 0), (0.5 / 0.6, 2, 4, 6)),
     ],
 )
 def test_rays_by_hand(columns, origin, direction, expected):

@@ -47,9 +47,8 @@ def test_a_scheduled_value_is_logged_every_iteration_beside_the_one_that_is_eval
     speeds = [line["game/chaser_speed"] for line in lines]
     assert speeds[0] == 0.5 and speeds[-1] == 0.25 and speeds == sorted(speeds, reverse=True)
     assert {line["game/chaser_speed_evaluated"] for line in lines} == {0.25}
-    assert not [
-        name for name in lines[0] if name.startswith("game/max_steps")
-    ]  # which stays as it is
+    # which stays as it is
+    assert not [name for name in lines[0] if name.startswith("game/max_steps")]
 
 
 def test_what_is_logged_is_what_envs_play_not_what_they_were_told():

@@ -8,9 +8,8 @@ from ludus.intervals import as_coins, by_world, interval, wilson
 from ludus.play.evaluate import intervals
 from ludus.sim import Goal
 
-TWO_OF_EIGHT = pytest.approx(
-    (0.0715, 0.5907), abs=1e-3
-)  # Wilson's, by hand: (1/4 + z²/16) / (1 + z²/8) ± …
+# Wilson's, by hand: (1/4 + z²/16) / (1 + z²/8) ± …
+TWO_OF_EIGHT = pytest.approx((0.0715, 0.5907), abs=1e-3)
 
 
 def bounds(told):
@@ -43,9 +42,8 @@ def test_shares_of_zero_and_one_get_wilsons_and_lengths_do_not():
         told["lasted"]["mean"] == 0.25
         and 0 < told["lasted"]["low"] < 0.25 < told["lasted"]["high"] < 1
     )
-    assert bounds(told["hearts"]) == pytest.approx(
-        (1 - 1.1316, 1 + 1.1316), abs=1e-3
-    )  # 1.96 · sqrt(4/3) / 2, no share
+    # 1.96 · sqrt(4/3) / 2, no share
+    assert bounds(told["hearts"]) == pytest.approx((1 - 1.1316, 1 + 1.1316), abs=1e-3)
     assert bounds(told["length"]) == (1.0, 1.0)
     assert told["return"]["low"] == pytest.approx(wilson(4, 4)[0])  # paid 0 or 1, it seems
 
@@ -57,9 +55,8 @@ def test_the_mean_of_two_coins_is_worth_twice_as_many():
     assert as_coins(values) == pytest.approx(2000, rel=0.01)
     assert bounds(interval(values, share=True)) == pytest.approx(wilson(1000, 2000), abs=1e-3)
     assert as_coins(np.array([0.0, 1.0, 1.0])) == 3  # coins are coins
-    assert (
-        as_coins(np.full(4, 0.5)) == 16
-    )  # four that agree: one more as uncertain as a coin makes the variance a quarter of it
+    # four that agree: one more as uncertain as a coin makes the variance a quarter of it
+    assert as_coins(np.full(4, 0.5)) == 16
 
 
 def test_it_stays_between_zero_and_one_however_few_there_are():

@@ -48,9 +48,8 @@ def test_bytes_are_those_of_the_simulator_and_the_rollout():
         == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
     )
     config.device = "cuda"
-    half = sum(
-        role.rollout.observation.numel() * 2 for role in ppo.roles.values()
-    )  # observations are kept in half precision
+    # observations are kept in half precision
+    half = sum(role.rollout.observation.numel() * 2 for role in ppo.roles.values())
     assert (
         8 * bytes_per_env(config, game_info(config))
         == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
@@ -93,9 +92,8 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
 def test_what_recurrent_policies_remember_counts_for_learners_and_past_opponents():
     parts = parts_per_env(recipe("mechs_2v2"), game_info(recipe("mechs_2v2")))
     hidden_and_cell = 2 * 128 * 4
-    assert (
-        parts["memory"] == 2 * 4 * hidden_and_cell
-    )  # four mechs, played by the policy or by a snapshot
+    # four mechs, played by the policy or by a snapshot
+    assert parts["memory"] == 2 * 4 * hidden_and_cell
     alone = recipe("mechs_2v2")
     alone.league.mix = "self 100"
     assert parts_per_env(alone, game_info(alone))["memory"] == 4 * hidden_and_cell
@@ -131,9 +129,8 @@ def test_what_is_kept_of_steps_counts_on_the_cpu_too(monkeypatch):
         check_memory(config, game_info(config))
     config.envs = named(error)
     check_memory(config, game_info(config))
-    monkeypatch.setattr(
-        "ludus.training.memory.free_memory", lambda: None
-    )  # the system does not say
+    # the system does not say
+    monkeypatch.setattr("ludus.training.memory.free_memory", lambda: None)
     config.envs = 10_000_000
     check_memory(config, game_info(config))
 

@@ -127,9 +127,8 @@ def test_values_are_in_units_of_the_game(root, theatre):
     for seats in batch.layout.seats:
         policy, at = policies[seats.role], seats.agents
         output = minds.minds[seats.role].output
-        learned = (
-            output.value[0] * policy.value_norm.std + policy.value_norm.mean
-        )  # of rewards as they were learned from
+        # of rewards as they were learned from
+        learned = output.value[0] * policy.value_norm.std + policy.value_norm.mean
         assert told["value"][at] == pytest.approx((learned / 0.1).numpy(), rel=1e-5)
     assert told["attention"].shape == (4, 2)  # 8 steps back, of which every fifth
     assert told["attention"].sum(1) == pytest.approx(1.0, abs=1e-5)
@@ -151,9 +150,8 @@ def test_taking_over_goes_on_from_the_same_state(root, shows, theatre):
     assert np.array_equal(second["step/position"][0], first["step/position"][0])
     turned = (second["step/heading"][0] - first["step/heading"][0]) % (2 * np.pi)
     assert turned == pytest.approx(0.6, abs=1e-5)
-    assert not np.array_equal(
-        second["step/position"][1], first["step/position"][1]
-    )  # the others play on
+    # the others play on
+    assert not np.array_equal(second["step/position"][1], first["step/position"][1])
 
 
 def test_newer_policies_take_over_between_episodes(root, tmp_path, shows):

@@ -204,9 +204,8 @@ def checkpoint_rate(budget: Budget) -> Iterator[Finding]:
     never = budget.checkpoints is not None and budget.checkpoints < 1
     between = budget.iterations_per_checkpoint
     if never or (between is not None and between <= 1):
-        impossible = (
-            between is not None and between < HALF_A_ROLLOUT
-        )  # an interval that nobody can keep was not meant
+        # an interval that nobody can keep was not meant
+        impossible = between is not None and between < HALF_A_ROLLOUT
         yield Finding(
             check="checkpoint_rate",
             severity="warning" if never or impossible else "info",

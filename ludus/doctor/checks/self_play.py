@@ -161,9 +161,8 @@ def one_sided(log: Log) -> Iterator[Finding]:
             if len(log.in_this_game(found)) == len(found)
             else "since the game last changed"
         )
-        late = float(
-            np.quantile(curve.values[len(curve) // 2 :], 0.1)
-        )  # a row of few episodes may well fall below
+        # a row of few episodes may well fall below
+        late = float(np.quantile(curve.values[len(curve) // 2 :], 0.1))
         usual, now = float(np.median(curve.values)), float(np.median(tail(curve.values, 0.1)))
         if max(late, usual) <= ONE_SIDED:
             continue

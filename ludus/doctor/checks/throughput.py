@@ -148,10 +148,8 @@ def decline(curve: Curve | None) -> Decline | None:
     if early <= 0 or late <= 0 or late / early > SLOWER or falling < 0.6:
         return None
     between = float(np.median(middle[len(middle) // 3 : -1]))
-    grown, lately = (
-        1 / late - 1 / early,
-        1 / late - 1 / max(between, 1e-9),
-    )  # in seconds per step, to which a leak adds evenly
+    # in seconds per step, to which a leak adds evenly
+    grown, lately = 1 / late - 1 / early, 1 / late - 1 / max(between, 1e-9)
     return Decline(early, late, falling) if lately > STILL_GROWING * grown else None
 
 
@@ -328,9 +326,8 @@ def resets_dominate(log: Log) -> Iterator[Finding]:
     if resets is None or steps is None or len(steps) < FEWEST_ROWS:
         return
     since = steps.steps[len(steps) // 2]
-    share = float(
-        resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum()
-    )  # rows without a reset count as 0
+    # rows without a reset count as 0
+    share = float(resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum())
     if share < RESETS:
         return
     lengths = [

@@ -26,9 +26,8 @@ def doing_nothing_pays(ledger: Ledger) -> Iterator[Finding]:
     )
     whole = ledger.success + (while_succeeding if ledger.goal_is_dense else 0.0)
     share = income / whole if whole > 0 else float("inf")
-    warn = (
-        HALF if ledger.goal_is_dense else TENTH
-    )  # beside a goal paid every step a bonus is an offset that success shares
+    # beside a goal paid every step a bonus is an offset that success shares
+    warn = HALF if ledger.goal_is_dense else TENTH
     if income <= 0 or share < warn:
         return
     parts = " + ".join(f"{t.name} {t.high:g} x {_idle_times(ledger, t):.3g}" for t in passive)

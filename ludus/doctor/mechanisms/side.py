@@ -38,9 +38,8 @@ def shaping_or_proxy_outweighs(ledger: Ledger) -> Iterator[Finding]:
     if share >= HALF:
         proxy = ledger.side[0].kind in ("event", "terminal")
         yield _finding(ledger, "critical", share, proxy, confidence=0.9 if share >= 1 else 0.75)
-        if (
-            share >= 1
-        ):  # then it is both: shaping that outweighs, and a proxy that does without the goal
+        # then it is both: shaping that outweighs, and a proxy that does without the goal
+        if share >= 1:
             yield _finding(ledger, "critical", share, not proxy, confidence=0.6)
     elif streams / whole >= warn or ledger.side_income / whole >= max(ONCE, warn):
         proxy = ledger.side[0].kind in ("event", "terminal")

@@ -28,7 +28,6 @@ DRAWS = 4000
 def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
     """It takes enough episodes and a lower bound of the win rate; then the next stage has its own
     opponents and parameters, and counts anew."""
-
     stages = (
         Stage(mix="bot:a 1", opponent="bot:a", win_rate=0.6, least_episodes=20),
         Stage(
@@ -36,11 +35,8 @@ def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
         ),
         Stage(mix="self 1"),
     )
-    for episodes, won, moves in (
-        (100, 80, True),
-        (100, 65, False),
-        (10, 10, False),
-    ):  # 65 of 100: surely 0.55
+    # 65 of 100: surely 0.55
+    for episodes, won, moves in ((100, 80, True), (100, 65, False), (10, 10, False)):
         entered: list[Any] = []
         tally = Tally()
         tally.add("bot:a", np.array([episodes, won, 0.0, episodes - won]))
@@ -73,7 +69,6 @@ def a_stage_ends_when_its_opponent_is_surely_beaten(s: Session) -> None:
 def old_results_fade(s: Session) -> None:
     """Who won all of many episodes and then lost as many has a win rate of a half of what is
     remembered, not of all there was."""
-
     tally = Tally()
     for won in (4 * RECENT, 0):
         tally.add(
@@ -87,14 +82,10 @@ def tasks_are_drawn_by_their_progress(s: Session) -> None:
     """Progress is how far a fast and a slow average of a task's scores are apart, and a tenth of
     what it is above random play. A task is drawn by the sigmoid of its progress in deviations from
     the mean."""
-
     config = TasksConfig(pool=10, fast_rate=0.5, slow_rate=0.1)
     pool = TaskPool(config, [Bucket("speed", (1.0, 2.0, 3.0))], 0.2, random.Random(0))
-    scores = {
-        0: (0.1, 0.1, 0.1),
-        1: (0.0, 1.0, 1.0),
-        2: (0.9, 0.9, 0.1),
-    }  # stays below random play, rises, falls
+    # stays below random play, rises, falls
+    scores = {0: (0.1, 0.1, 0.1), 1: (0.0, 1.0, 1.0), 2: (0.9, 0.9, 0.1)}
     expected = []
     for task, seen in scores.items():
         fast = slow = seen[0]
@@ -117,7 +108,6 @@ def tasks_are_drawn_by_their_progress(s: Session) -> None:
 def an_evaluation_is_scored_by_what_should_rise_or_fall(s: Session) -> None:
     """A goal that is better low is best where it is lowest; an evaluation as good as the best so
     far takes its place."""
-
     layout = {
         "goal_metrics": {"caught": {"higher_is_better": True}, "time": {"higher_is_better": False}}
     }

@@ -33,7 +33,6 @@ STEPS, ROWS = 14, 24
 def advantages_of_random_episodes(s: Session) -> None:
     """Generalised advantages equal the sum they are defined by, over random rewards, values, ends
     and idle rows."""
-
     reward, value = torch.randn(STEPS, ROWS), torch.randn(STEPS + 1, ROWS) * 3
     terminated, truncated = torch.rand(STEPS, ROWS) < 0.15, torch.rand(STEPS, ROWS) < 0.15
     truncated &= ~terminated
@@ -57,7 +56,6 @@ def advantages_of_random_episodes(s: Session) -> None:
 def a_constant_reward_has_no_advantage(s: Session) -> None:
     """A value of 1 / (1 − gamma) is exactly right for a reward of 1 for ever, across episodes that
     are cut off too."""
-
     flags = torch.zeros(9, 1, dtype=torch.bool, device=s.device)
     cut = flags.clone()
     cut[3] = True
@@ -73,7 +71,6 @@ def a_constant_reward_has_no_advantage(s: Session) -> None:
 def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
     """Means, deviations and explained variance are over the rows that count, as if the others were
     not there."""
-
     x, y, mask = torch.randn(60), torch.randn(60), torch.rand(60) < 0.6
     x[~mask], y[~mask] = 1e6, -1e6
     kept, other = x[mask].double(), y[mask].double()
@@ -94,14 +91,12 @@ def means_and_deviations_leave_invalid_rows_out(s: Session) -> None:
 def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
     """Log-probability and entropy of continuous (squashed), binary and chosen actions together,
     with and without masks."""
-
     for own_std in (False, True):
         space = ActionSpace(2, 2, (3, 2), (0, 1), (2, 5), state_dependent_std=own_std)
         head = torch.randn(40, space.num_parameters)
         if own_std:
-            head[:, 2:4] = head[:, 2:4].clamp(
-                max=0.0
-            )  # the entropy is exact to a thousandth for deviations up to 1
+            # the entropy is exact to a thousandth for deviations up to 1
+            head[:, 2:4] = head[:, 2:4].clamp(max=0.0)
         log_std = torch.tensor([-0.7, 0.0])
         mask = torch.rand(40, 7) < 0.7
         mask[:, [2, 5]] = True
@@ -123,7 +118,6 @@ def log_probabilities_and_entropies_of_mixed_actions(s: Session) -> None:
 def squashed_density_is_a_density(s: Session) -> None:
     """The density of a squashed action, summed over the whole range of the action, is 1; far out it
     stays exact."""
-
     raw = torch.linspace(-9, 9, 8001)
     nothing = torch.zeros(len(raw), 0)
     d = Distribution(
@@ -146,7 +140,6 @@ def squashed_density_is_a_density(s: Session) -> None:
 def samples_come_as_often_as_their_probability(s: Session) -> None:
     """Sampled keys and choices come up as often as their probability says, forbidden ones never;
     greedy takes the likeliest."""
-
     count, space = 40_000, ActionSpace(1, 1, (3,), (-1,), (0,))
     head = torch.tensor([0.4, 1.0, 0.0, 1.0, 2.0], device=s.device).expand(count, 5)
     for mask in (None, torch.tensor([True, True, False], device=s.device).expand(count, 3)):
@@ -168,7 +161,6 @@ def samples_come_as_often_as_their_probability(s: Session) -> None:
 def lstm_and_its_gradients_are_torchs(s: Session) -> None:
     """The LSTM's outputs, last state and all gradients equal those of torch's own, whose gates
     stand in another order."""
-
     mine, theirs = LSTM(5, 7).double(), torch.nn.LSTM(5, 7).double()
     other: Any = theirs
     order = torch.cat([torch.arange(0, 14), torch.arange(21, 28), torch.arange(14, 21)])
@@ -208,7 +200,6 @@ def lstm_and_its_gradients_are_torchs(s: Session) -> None:
 def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
     """Where an episode starts, the memory begins at zero, in the middle of a sequence too, and no
     gradient passes."""
-
     memory = LSTM(4, 6)
     x, state = torch.randn(8, 2, 4, requires_grad=True), torch.randn(2, 12)
     starts = torch.zeros(8, 2, dtype=torch.bool)
@@ -227,7 +218,6 @@ def a_start_inside_a_sequence_is_a_fresh_memory(s: Session) -> None:
 def running_statistics_are_those_of_all_rows(s: Session) -> None:
     """Running mean and variance over several batches are those of all their valid rows together,
     and are applied so."""
-
     norm = RunningNorm(3)
     parts = [torch.randn(n, 3) * 4 + 20 for n in (5, 1, 200)]
     kept = [torch.rand(len(p)) < 0.7 for p in parts]
@@ -249,7 +239,6 @@ def running_statistics_are_those_of_all_rows(s: Session) -> None:
 def value_units_go_there_and_back(s: Session) -> None:
     """Values in units of reward stay what they were when the statistics of their targets move, and
     convert there and back."""
-
     policy = Policy(["a", "b", "c", "d"], ActionSpace(1, 0, ()), PolicyConfig(hidden=(8,)))
     seen, starts = torch.randn(1, 6, 4), torch.zeros(1, 6, dtype=torch.bool)
 
@@ -274,7 +263,6 @@ def value_units_go_there_and_back(s: Session) -> None:
 def a_policy_starts_as_configured(s: Session) -> None:
     """A new policy acts nearly at random around the configured means, spreads (within limits) and
     keys, does not hear quiet inputs, and keeps what its memory holds."""
-
     space = ActionSpace(2, 1, (3,), continuous_names=("go", "turn"))
     config = PolicyConfig(
         hidden=(16,),
@@ -313,7 +301,6 @@ def a_policy_starts_as_configured(s: Session) -> None:
 @part("schedules", "ludus/config/schedules.py")
 def schedules_are_read_as_written(s: Session) -> None:
     """Constants, straight lines, cosines and points, at their ends and in between."""
-
     half = 0.5 - 0.5 * math.cos(math.pi / 4)
     for text, share, value in (
         (0.3, 0.9, 0.3),
@@ -332,7 +319,6 @@ def schedules_are_read_as_written(s: Session) -> None:
 def tokens_add_up(s: Session) -> None:
     """What is seen as tokens is the sum of the table's rows of their cells and features, each as
     often as log2(1 + amount) says."""
-
     kind, count = Tokens(cells=5, features=3), 4
     table = TokenTable(kind, 6).to(s.device)
     seen = torch.zeros(2, 3, count, 3, dtype=torch.uint8)

@@ -20,7 +20,6 @@ PPO, RAINBOW = "ludus/algorithms/ppo.py", "ludus/algorithms/rainbow.py"
 
 
 def ppo(env: str, iterations: int, memory: str = "none", **settings: Any) -> Any:
-
     learn = {
         "gamma": 0.9,
         "rollout": 20,
@@ -114,7 +113,6 @@ def ppo_remembers(s: Session) -> None:
 
 
 def rainbow(env: str, iterations: int, **settings: Any) -> Any:
-
     values = dict(
         gamma=0.9,
         replay=20_000,

@@ -24,10 +24,8 @@ PPO = "ludus/algorithms/ppo.py"
 TOKENS, WEIGHT = 3, 0.5
 ENCODER = "actor.seen.history."
 KEYS = [0, 1]  # where the observation shows what the other side pressed
-BY_NAME = [
-    1,
-    0,
-]  # a history holds its entries in the order of their names: opponent_down, opponent_up
+# a history holds its entries in the order of their names: opponent_down, opponent_up
+BY_NAME = [1, 0]
 
 
 @dataclass
@@ -50,7 +48,6 @@ def lesson(s: Session, weight: float = WEIGHT) -> KeyLesson:
 
 
 def _teach(s: Session, weight: float) -> KeyLesson:
-
     config = Config(
         game="ludus.examine.selftest.games:DUEL",
         envs=ENVS,
@@ -76,10 +73,8 @@ def _teach(s: Session, weight: float) -> KeyLesson:
     torch.manual_seed(2)
     algorithm = Learner(Batch(DUEL, ENVS, seed=3, device=s.device), resolve(config))
     role = algorithm.roles["player"]
-    for seed, module in (
-        (3, role.policy),
-        (4, role.key_predictor),
-    ):  # with and without a predictor the policy is the same
+    # with and without a predictor the policy is the same
+    for seed, module in ((3, role.policy), (4, role.key_predictor)):
         torch.manual_seed(seed)
         if module is not None:
             disturb(module)

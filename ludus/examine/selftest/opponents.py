@@ -30,7 +30,6 @@ DRAWS = 500
 
 def league_of(s: Session, mix: str = "self 10, pool 90") -> Any:
     """A league of two slots: the policies as they start, and as they were at step 100."""
-
     config = s.ppo_config(dict(MEMORY), dict(bptt=4))
     config.league = LeagueConfig(mix=mix, slots=SLOTS, snapshot_every=LATER, sampler="hard")
     ppo = s.make_ppo(config)
@@ -94,9 +93,8 @@ def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
     plays."""
     league = league_of(s, "self 2, pool 1")
     until = np.asarray(league.batch.numpy("lineup_until"))
-    shares = np.diff(
-        until[:, : len(league.lineups)], axis=1, prepend=0.0
-    )  # row 0 without frozen opponents, row 1 with them
+    # row 0 without frozen opponents, row 1 with them
+    shares = np.diff(until[:, : len(league.lineups)], axis=1, prepend=0.0)
     is_open = np.asarray(league.batch.numpy("slot_open"))
     pool = np.array([lineup.opponent == "pool" for lineup in league.lineups])
     same("the envs that belong to a slot", is_open, np.arange(ENVS) < league.block(SLOTS - 1).stop)
@@ -108,7 +106,6 @@ def the_pool_is_met_as_often_as_the_mix_says(s: Session) -> None:
 def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None:
     """A snapshot is taken when it is due. A slot whose turn it is closes, stays as it is while an
     env still plays against it, and is filled and opened anew afterwards."""
-
     league, random = league_of(s), np.random.default_rng(0)
     league.config.league.renew_every = 2
     for steps, expected in ((LATER - 1, [0]), (LATER, [0, LATER])):
@@ -140,7 +137,6 @@ def snapshots_come_in_time_and_slots_change_between_episodes(s: Session) -> None
 def opponents_are_drawn_as_asked(s: Session) -> None:
     """`hard` draws those that win, `even` those of equal strength, `latest` the last, `uniform` all
     alike."""
-
     rates = {10: 1.0, 20: 0.5, 30: 0.0}  # the learner's: it always beats 10 and never 30
     wanted = {
         "hard": (0.0, 0.2, 0.8),
@@ -173,7 +169,6 @@ def opponents_are_drawn_as_asked(s: Session) -> None:
 def opponents_remember_their_own_episode(s: Session) -> None:
     """An opponent that plays in some envs only carries its memory through an episode there, and
     starts the next one afresh."""
-
     batch = fresh_batch(s, DIARY)
     policy = diary_policy(s, batch.layout, **MEMORY).eval()
     p, rows = reference.doubles(policy), slice(1, 3)
@@ -211,9 +206,8 @@ def what_bots_do_is_not_replayed(s: Session) -> None:
     """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy
     did."""
     algorithm = s.make_rainbow()
-    algorithm.batch.set_controller(
-        "agent", "still", slice(ENVS - 1, ENVS)
-    )  # from the next reset row on: within 8 steps
+    # from the next reset row on: within 8 steps
+    algorithm.batch.set_controller("agent", "still", slice(ENVS - 1, ENVS))
     for _ in range(2):
         algorithm.collect(nothing)
     replay = algorithm.roles["agent"].replay
@@ -227,7 +221,6 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
     """Evaluated against others, a policy meets them and not itself, only its own agents count, and
     nothing is left in training mode. Here it answers a key that only the rival presses: once in
     every step but the first."""
-
     layout = fresh_batch(s, DUEL, 1).layout
     answers, rival = (
         diary_policy(s, layout, hidden=(8,), activation="relu", normalise_observation=False)
@@ -258,7 +251,6 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
 @part("evaluation", "ludus/training/evaluation.py")
 def evaluation_plays_what_is_held_out(s: Session) -> None:
     """A trainer evaluates in the worlds that the game holds out, with the evaluation's own seed."""
-
     config = s.ppo_config(dict(hidden=(8,)), {})
     config.game = "ludus.examine.selftest.games:DUEL"
     batch = make_evaluation_batch(config, 2)

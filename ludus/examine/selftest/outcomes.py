@@ -30,7 +30,6 @@ is cut off."""
 def a_draw_is_neither_won_nor_lost(s: Session) -> None:
     """Evaluation tells of every episode whether it was won, drawn or lost, by the side that is
     measured; the first half of the envs measures the first side, the other half the second."""
-
     layout = fresh_batch(s, DUEL, 1).layout
     mine, rival = ({"player": diary_policy(s, layout, hidden=(8,))} for _ in range(2))
     found = measure(lambda _: fresh_batch(s, DUEL, DUELS), mine, "pool", DUELS, 5, rivals=rival)
@@ -50,15 +49,13 @@ def a_draw_is_neither_won_nor_lost(s: Session) -> None:
 def training_counts_draws_apart(s: Session) -> None:
     """An episode counts as won, lost or drawn by the outcome of the learning agent, as truncated
     where it was cut off undecided."""
-
     batch = fresh_batch(s, DUEL, DUELS)
     batch.set_lineups(np.array([[0, STILL]]), np.array([1.0]))
     batch.arrays["finished"][...] = True
     batch.step()  # the reset row in which the bot sits down
     batch.read_statistics()
-    for _ in range(
-        9
-    ):  # one episode of every env: the longest has 7 steps, the shortest two would have 11
+    # one episode of every env: the longest has 7 steps, the shortest two would have 11
+    for _ in range(9):
         batch.step()
     found = batch.read_statistics()["player"]
     same("episodes", found["episodes"], DUELS)
@@ -75,7 +72,6 @@ def training_counts_draws_apart(s: Session) -> None:
 def the_league_counts_draws_apart(s: Session) -> None:
     """Of ten episodes four are won, three drawn and three lost: a win rate of 0.4, in the tally and
     over a whole log."""
-
     result, tally, matches = np.array([10.0, 4.0, 3.0, 3.0]), Tally(), Matches()
     tally.add("them", result)
     close("the tally's win rate", tally.win_rate("them"), 0.4)
@@ -112,7 +108,6 @@ def a_draw_between_equals_changes_no_rating(s: Session) -> None:
 @part("payoffs", PAYOFF)
 def a_payoff_tells_draws_apart(s: Session) -> None:
     """Of four episodes one was won, two were drawn and one was lost."""
-
     told = cell(np.array([1.0, 0, 0, 0]), np.array([0.0, 1, 1, 0]), np.array([0.0, 0, 0, 1]))
     close(
         "win, draw and loss rates",

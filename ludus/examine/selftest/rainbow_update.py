@@ -80,7 +80,6 @@ def lesson(s: Session, name: str) -> Made:
 
 
 def _teach(s: Session, settings: dict[str, Any]) -> Made:
-
     module: Any = rainbow
     made = Made(s.make_rainbow(**settings))
     algorithm = made.algorithm
@@ -228,7 +227,6 @@ def every(s: Session) -> list[tuple[str, Made]]:
 def losses_by_hand(s: Session) -> None:
     """Estimates 0 (of the quantile 1/4) and 1 (of 3/4), targets 0.5 and 3: the quantile Huber loss
     is 0.90625."""
-
     close("Huber losses", huber(torch.tensor([0.5, -1.0, 3.0, -3.0]), 1.0), [0.125, 0.5, 2.5, 2.5])
     error = torch.tensor([[0.5, 3.0]]).unsqueeze(1) - torch.tensor([[0.0, 1.0]]).unsqueeze(2)
     close("the quantile loss", quantile_huber(error, torch.tensor([[0.25, 0.75]]), 1.0), [0.90625])
@@ -532,7 +530,6 @@ def batch_statistics_are_learned_and_used(s: Session) -> None:
 def noise_explores_and_is_silent_in_play(s: Session) -> None:
     """Noise is an outer product scaled by learned sizes, new with every draw, drawn for the target
     network too, and none outside training."""
-
     layer = NoisyLinear(2, 1, 0.5)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[1.0, 2.0]]))

@@ -230,9 +230,8 @@ def transitions_come_up_by_their_priority(s: Session) -> None:
     r, device = algorithm.roles["agent"].replay, s.device
     gamma, beta = torch.tensor(GAMMA, device=device), torch.tensor(0.7, device=device)
     at_first = torch.zeros(r.length * r.rows)
-    for t in range(
-        int(times[0]) + 1, int(times[-1]) + 1 - N_STEP
-    ):  # two frames before and three steps after must be there
+    # two frames before and three steps after must be there
+    for t in range(int(times[0]) + 1, int(times[-1]) + 1 - N_STEP):
         for row in range(r.rows):
             at_first[t % r.length * r.rows + row] = float(truth.valid[t, row // 2, row % 2])
     close("priorities of what was never replayed", r.tree.priority.cpu(), at_first)
@@ -273,7 +272,6 @@ def transitions_come_up_by_their_priority(s: Session) -> None:
 def the_sum_tree_draws_in_proportion(s: Session) -> None:
     """Leaves of many levels come up in proportion to their priority, those without any never; sums
     are exact."""
-
     for leaves in (5, 65, 5000):
         priority = torch.rand(leaves) * (torch.rand(leaves) < 0.7)
         priority[0] = 2.0

@@ -183,11 +183,9 @@ class Session:
         return resolve(config)
 
     def make_ppo(self, config: Config) -> Any:
-
         batch = Batch(DIARY, config.envs, seed=3, device=self.device)
-        batch.set_controller(
-            "left", "still", slice(ENVS - 1, ENVS)
-        )  # a bot plays one of the rows: nothing is learned from it
+        # a bot plays one of the rows: nothing is learned from it
+        batch.set_controller("left", "still", slice(ENVS - 1, ENVS))
         batch.arrays["episode"][...] = -1
         batch.reset()
         algorithm = PPO(batch, config)
@@ -265,7 +263,6 @@ class Session:
 
     def make_rainbow(self, **settings: Any) -> Any:
         """Without graphs, so that what happens inside an update can be watched."""
-
         config = self.rainbow_config(**settings)
         torch.manual_seed(1)
         algorithm = Rainbow(Batch(RECORD, config.envs, seed=3, device=self.device), config)

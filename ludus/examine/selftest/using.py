@@ -44,12 +44,10 @@ MEMORY: dict[str, Any] = dict(hidden=(8,), memory="lstm", memory_size=4)
 
 
 def fresh_batch(s: Session, game: Game, envs: int = ENVS) -> Batch:
-
     return Batch(game, envs, seed=3, device=s.device)
 
 
 def diary_policy(s: Session, layout: Layout, **settings: Any) -> Any:
-
     policy = Policy(
         layout.observation, action_space(layout, False), PolicyConfig(**settings), layout.seen
     ).to(s.device)
@@ -73,7 +71,6 @@ def greedy(
 def pictures_are_stacked_within_episodes(s: Session) -> None:
     """PPO acts on, and learns from, the last frames of the same episode, black before its start,
     also across rollouts; and the log-probability is that of a policy that sees them."""
-
     config = Config(
         game="record",
         envs=ENVS,
@@ -128,7 +125,6 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
 def a_player_sees_the_frames_of_its_episode(s: Session) -> None:
     """Outside training too, a policy sees the last frames of its own episode, and black before its
     start."""
-
     batch = fresh_batch(s, RECORD)
     player: Any = Player(diary_policy(s, batch.layout, hidden=(8,)), batch, slice(0, 2))
     shown: list[torch.Tensor] = []
@@ -209,7 +205,6 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
 def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
     """In evaluation the observation is normalised, the memory carried and reset, masks kept: the
     likeliest action is the reference's."""
-
     for settings in (MEMORY, dict(hidden=(8, 8))):
         batch = fresh_batch(s, DIARY)
         policy = diary_policy(s, batch.layout, **settings).eval()
@@ -239,7 +234,6 @@ def a_player_acts_as_the_policy_was_trained(s: Session) -> None:
 def evaluation_counts_whole_episodes(s: Session) -> None:
     """Evaluation plays whole episodes, the same number in every env, and tells their returns,
     lengths and goals as they were."""
-
     settings = MEMORY
     layout = fresh_batch(s, DIARY, 1).layout
     policies = {name: diary_policy(s, layout, **settings) for name in ("left", "right")}
@@ -347,7 +341,6 @@ def a_value_policy_plays_by_its_averaged_weights(s: Session) -> None:
 def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
     """A frozen policy acts where the game hands agents to it, from an episode's start on; those
     rows teach nothing."""
-
     ppo = s.make_ppo(s.ppo_config(dict(hidden=(8,)), {}))
     batch, role = ppo.batch, ppo.roles["right"]
     frozen = diary_policy(s, batch.layout, hidden=(8,))
@@ -484,12 +477,10 @@ def a_loaded_agent_is_the_one_that_was_trained(s: Session) -> None:
 
 
 def train_for(s: Session, algorithm: str) -> Any:
-
     return train(_run_config(s, algorithm), run=Path(s.folder()) / algorithm, quiet=True)
 
 
 def _saved(run: Any) -> dict[str, torch.Tensor]:
-
     saved = checkpoint.Checkpoint(run, checkpoint.steps(run)[-1])
     return {n: t for part in checkpoint.PARTS for n, t in saved.tensors(part).items()}
 

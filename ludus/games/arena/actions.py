@@ -352,9 +352,8 @@ def allow(
     if k >= 0:
         kind = converter_kind[env, k]
         item = OUTPUT[kind]
-        ready = stock[env, k] > 0 or (
-            converting[env, k] and timer[env, k] == 1
-        )  # converters work before agents act
+        # converters work before agents act
+        ready = stock[env, k] > 0 or (converting[env, k] and timer[env, k] == 1)
         mask_act[env, agent, GET] = ready and held[env, agent, item] < LIMITS[item]
         mask_act[env, agent, PUT] = can_put(held, inside, recipe, env, agent, k, kind)
     other = agent_in(ahead)

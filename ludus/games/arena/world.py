@@ -45,16 +45,8 @@ ACTS = (
     "attack_far_right",
 )
 NUM_ACTS = len(ACTS)
-NOOP, FORWARD, BACKWARD, FACE, GET, PUT, SWAP, ATTACK = (
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    9,
-    10,
-)  # FACE + direction, ATTACK + target
+# FACE + direction, ATTACK + target
+NOOP, FORWARD, BACKWARD, FACE, GET, PUT, SWAP, ATTACK = 0, 1, 2, 3, 7, 8, 9, 10
 TARGETS = 9
 
 # the view
@@ -71,9 +63,8 @@ NEAR_TO_FAR = np.array(sorted(range(-RADIUS, RADIUS + 1), key=abs), np.int32)  #
 WORDS = 4
 MOST_SIDE = 32 * WORDS
 _ROW = (1 << SIGHT) - 1
-LOWEST = np.array(
-    [0, *(((n & -n).bit_length() - 1) for n in range(1, _ROW + 1))], np.int8
-)  # number of the lowest set bit
+# number of the lowest set bit
+LOWEST = np.array([0, *(((n & -n).bit_length() - 1) for n in range(1, _ROW + 1))], np.int8)
 
 
 def mark(filled, env, r, c, there):

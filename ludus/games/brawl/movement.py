@@ -62,10 +62,8 @@ GRAVITY = 17.8
 WALK, DASH_SPEED, SPRINT, BACKDASH = 6.75, 10.0, 8.0, 4.0
 DASH_FRAMES = 9  # of a dash, and of a backdash
 JUMP_SPEED, AIR_JUMPS, JUMP_GAP = 8.9, 2, 9
-AIR_PUSH, AIR_DRAG = (
-    24.0,
-    5.0,
-)  # change of horizontal speed a second in the air, with and without a key
+# change of horizontal speed a second in the air, with and without a key
+AIR_PUSH, AIR_DRAG = 24.0, 5.0
 FASTEST_FALL, FAST_FALL = 12.0, 14.0
 AIR_DODGE = 6.0
 DODGE_FRAMES, DODGE_GAP_GROUND, DODGE_GAP_AIR = 10, 30, 82

@@ -102,9 +102,8 @@ def come_home(motion, status, env, me):
     if status[env, me, SURFACE] != AIR or (over_ground(x) and feet > ground_top(x) - 0.2):
         return 0
     home = MIDDLE if x > 0.0 else -MIDDLE
-    if (
-        abs(x) < INNER
-    ):  # over the pit: on to where it is going, or to the low ground if it is late for that
+    # over the pit: on to where it is going, or to the low ground if it is late for that
+    if abs(x) < INNER:
         home = MIDDLE if motion[env, me, SPEED_X] > 0.0 and feet > -2.5 else -MIDDLE
     keys = towards(home - x)
     if motion[env, me, SPEED_Y] < 1.0 and feet < ground_top(home) + 0.5:

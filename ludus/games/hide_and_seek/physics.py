@@ -183,11 +183,8 @@ def find_place(position, solid, ground, env, agent, world, key):
         ):
             put(position, solid, env, agent, x, z)
             return
-    best, best_x, best_z = (
-        float32(-1.0),
-        margin,
-        margin,
-    )  # very rare: take the free column farthest from the others
+    # very rare: take the free column farthest from the others
+    best, best_x, best_z = float32(-1.0), margin, margin
     for x in range(world):
         for z in range(world):
             away = clearance(position, env, agent, float32(x) + 0.5, float32(z) + 0.5)

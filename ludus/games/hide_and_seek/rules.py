@@ -22,10 +22,8 @@ from ludus.games.hide_and_seek.vision import RANGE, distance, in_line
 from ludus.sim import float32, geometry, phase
 
 EDGE_RANGE = 16.0  # the world's edge is felt from here on
-FEELER, FEELER_HEIGHT = (
-    3.0,
-    0.5,
-)  # how far ahead, and how high above the feet, blocks ahead are felt
+# how far ahead, and how high above the feet, blocks ahead are felt
+FEELER, FEELER_HEIGHT = 3.0, 0.5
 TALLEST = 16.0  # scales heights
 FASTEST, FASTEST_UP = 8.0, 20.0  # scale velocities
 FORGOTTEN = 5.0  # seconds after which "a while ago" reads as never

@@ -39,9 +39,8 @@ LOW = 0.4  # hits from below this part of the height go to the legs
 
 LASER, FLAMER, MISSILE, GAUSS, AUTOCANNON, PAINTER = range(6)
 NO_WEAPON = -1
-PRIMARY, SECONDARY, TERTIARY, SPECIAL = range(
-    4
-)  # the keys that fire; special is the smoke launcher of every class
+# the keys that fire; special is the smoke launcher of every class
+PRIMARY, SECONDARY, TERTIARY, SPECIAL = range(4)
 GUNS = 3  # keys that fire at a target
 KEYS = 4
 LOADOUT = np.array(

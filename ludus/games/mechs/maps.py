@@ -41,9 +41,8 @@ WIDEST = 2  # columns to each side that the widest mech may touch
 COARSE = 6  # the coarse map has 6 x 6 tiles
 UNREACHED = 30_000
 
-ZONE, WAY_X, WAY_Z, BIOME, KIND, AT_X, AT_Z, SIZE, TALLNESS, COLUMN, PICK = range(
-    41, 52
-)  # streams of randomness
+# streams of randomness
+ZONE, WAY_X, WAY_Z, BIOME, KIND, AT_X, AT_Z, SIZE, TALLNESS, COLUMN, PICK = range(41, 52)
 
 # hit points of a voxel
 TOWER_HP, WALL_HP, BUNKER_HP, RUIN_HP, TRUNK_HP, GLASS_HP = 80, 60, 100, 40, 30, 20
@@ -93,9 +92,8 @@ def draw(env, chart, world, first_map, bank_zone, bank_way, bank_brush):
         )
         if x + z > size:
             x, z = size - x, size - z
-        angle = math.atan2(
-            size - x - z, x - z
-        )  # as seen from the middle: 0 to pi on this side of the diagonal
+        # as seen from the middle: 0 to pi on this side of the diagonal
+        angle = math.atan2(size - x - z, x - z)
         patch = min(max(int(float32(PATCHES) * angle / math.pi), 0), PATCHES - 1)
         biome = random.integer(key, BIOME, patch, NUM_BIOMES)
         bank_brush[chart, brush, BRUSH_KIND] = float32(
@@ -246,9 +244,8 @@ def build(
     brushes = min(max(MOST_BRUSHES * world * world // 10_000, 4), MOST_BRUSHES)
     for z in range(world):
         u, v = x, z
-        if x + z > world - 1 or (
-            x + z == world - 1 and x > z
-        ):  # the other side: what stands there turned by 180 degrees
+        # the other side: what stands there turned by 180 degrees
+        if x + z > world - 1 or (x + z == world - 1 and x > z):
             u, v = world - 1 - x, world - 1 - z
         mid_u, mid_v = float32(u) + 0.5, float32(v) + 0.5
         ground, walls, glass, foliage, strength, floor = BASE, 0, 0, 0, 0, DRY
@@ -313,9 +310,8 @@ def route(env, chart, world, bank_floor, bank_top, bank_stand, bank_distance, ba
         for z in range(world):
             bank_distance[chart, x, z] = UNREACHED
     head, tail = 0, 0
-    for x in range(
-        (world - 1) // 2, world // 2 + 1
-    ):  # the middle may be the corner of four columns
+    # the middle may be the corner of four columns
+    for x in range((world - 1) // 2, world // 2 + 1):
         for z in range((world - 1) // 2, world // 2 + 1):
             bank_distance[chart, x, z] = 0
             bank_queue[chart, tail // world, tail % world] = x * world + z
@@ -349,9 +345,8 @@ def survey(env, chart, world, bank_distance, bank_coarse):
     for i in range(COARSE):
         for j in range(COARSE):
             count, closed = 0, 0
-            for x in range(
-                i * world // COARSE, -(-(i + 1) * world // COARSE)
-            ):  # rounded outwards: the same from both sides
+            # rounded outwards: the same from both sides
+            for x in range(i * world // COARSE, -(-(i + 1) * world // COARSE)):
                 for z in range(j * world // COARSE, -(-(j + 1) * world // COARSE)):
                     count += 1
                     if bank_distance[chart, x, z] == UNREACHED:

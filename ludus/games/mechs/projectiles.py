@@ -27,11 +27,8 @@ BURSTS = 2  # kinds of burst: of a missile, of a shell
 MISSILE_BURST, SHELL_BURST = 0, 1
 SPLASH = (3.0, 2.0)  # radius in metres
 MISSILE_SPEED = 25.0
-LOFT, HIGHEST_LOFT, DIVE = (
-    0.5,
-    12.0,
-    6.0,
-)  # a missile flies this much above its target per metre left, until it dives
+# a missile flies this much above its target per metre left, until it dives
+LOFT, HIGHEST_LOFT, DIVE = 0.5, 12.0, 6.0
 INTO = 0.02  # a burst lies this part of the way inside the voxel that was met
 NEAR = 0.7  # a missile bursts this near to the chest it homes on
 DEFENCE_RANGE, DEFENCE_CHANCE, DEFENCE_SECONDS = 5.5, 0.6, 1.0

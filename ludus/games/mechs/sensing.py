@@ -13,10 +13,8 @@ from ludus.sim import float32, geometry, phase
 
 CONTACTS = 5
 RADAR = 14.0  # metres, times the quality of the radar
-HOT, HEAT_SIGHT = (
-    0.7,
-    20.0,
-)  # a mech hotter than this part of its cap is noticed from this far, walls or not
+# a mech hotter than this part of its cap is noticed from this far, walls or not
+HOT, HEAT_SIGHT = 0.7, 20.0
 EWAR_RANGE = 50.0
 JAM, COUNTER = 0.85, 0.65
 WORST_QUALITY, BEST_QUALITY = 0.25, 1.5

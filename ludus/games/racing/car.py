@@ -56,10 +56,8 @@ WHEELBASE = TO_FRONT + TO_REAR
 INERTIA = 1.9
 GRIP_FRONT, GRIP_REAR = 1.6, 1.9  # equal grips spin
 LOAD_FRONT, LOAD_REAR = GRAVITY * TO_REAR / WHEELBASE, GRAVITY * TO_FRONT / WHEELBASE
-DRIVE, POWER = (
-    11.0,
-    450.0,
-)  # the engine's strongest push, and its power: it pushes min(DRIVE, POWER / speed)
+# the engine's strongest push, and its power: it pushes min(DRIVE, POWER / speed)
+DRIVE, POWER = 11.0, 450.0
 BRAKING, BRAKING_FRONT = 14.0, 0.6  # and the front's share
 LENGTHWISE = 0.8  # of an axle's grip, at most, goes into driving and braking
 TYRE_STIFFNESS, TYRE_SHAPE = 8.0, 1.4
@@ -128,9 +126,8 @@ def drive(env, agent, action_drive, track, across, bank_half_width, car):
         slip_front = steer - math.atan2(left + TO_FRONT * yaw, fast)
         slip_rear = -math.atan2(left - TO_REAR * yaw, fast)
         push = gas * min(DRIVE, POWER / fast)
-        braking = brake * geometry.clamp(
-            ahead / DT, -BRAKING, BRAKING
-        )  # stops the car, never reverses it
+        # stops the car, never reverses it
+        braking = brake * geometry.clamp(ahead / DT, -BRAKING, BRAKING)
         along_front = lengthwise(0.5 * push - BRAKING_FRONT * braking, grip_front)
         along_rear = lengthwise(0.5 * push - (1.0 - BRAKING_FRONT) * braking, grip_rear)
         side_front, side_rear = (

@@ -148,9 +148,8 @@ def judge(
         goal_finish[env, DRIVER] = 1.0
         term_finish[env, DRIVER] = 1.0
         term_time_bonus[env, DRIVER] = 1.0 - float32(step[env]) / float32(max_steps[env])
-        speedy = geometry.clamp(
-            float32(max_steps[env]) / float32(step[env]) - 1.0, 0.0, 10.0
-        )  # exp must stay finite
+        # exp must stay finite
+        speedy = geometry.clamp(float32(max_steps[env]) / float32(step[env]) - 1.0, 0.0, 10.0)
         term_exponential_bonus[env, DRIVER] = min(math.exp(speedy), BONUS_MOST)
     failed = stalled[env, DRIVER] > PATIENCE or abs(across[env, DRIVER]) > far_off[env]
     terminated[env] = finished or failed

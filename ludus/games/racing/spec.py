@@ -23,10 +23,8 @@ from ludus.sim import (
 )
 from ludus.sim.game import Field
 
-VALIDATION, HELD_OUT = (
-    250_000,
-    500_000,
-)  # first tracks of evaluations: those that choose a checkpoint, and those that judge it
+# first tracks of evaluations: those that choose a checkpoint, and those that judge it
+VALIDATION, HELD_OUT = 250_000, 500_000
 
 
 def check(sizes: Mapping[str, int], params: Mapping[str, float]) -> None:

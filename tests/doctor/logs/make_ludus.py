@@ -79,11 +79,8 @@ RUNS: dict[str, list[str]] = {
         "lstm",
     ],
     "healthy_pursuit": [PURSUIT, "--envs", "64", "--train.total-agent-steps", "500000"],
-    "healthy_crowded": [
-        CART,
-        "--train.total-agent-steps",
-        "45000",
-    ],  # by other programs, more and more of them
+    # by other programs, more and more of them
+    "healthy_crowded": [CART, "--train.total-agent-steps", "45000"],
     "sick_near_pays": [
         PURSUIT,
         "--envs",
@@ -254,11 +251,8 @@ RUNS: dict[str, list[str]] = {
         "0",
     ],
     "healthy_strategy": STRATEGY,
-    "sick_strategy": [
-        *STRATEGY,
-        "--policy.strategy.entries",
-        "other0_alive",
-    ],  # for a runner always 1: its chaser never dies
+    # for a runner always 1: its chaser never dies
+    "sick_strategy": [*STRATEGY, "--policy.strategy.entries", "other0_alive"],
     "sick_entropy": [CART, "--train.total-agent-steps", "40000", "--learn.entropy", "10"],
 }
 
