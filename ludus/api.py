@@ -37,13 +37,15 @@ def train(
     init_from: str | Path | None = None,
     init_modules: Sequence[str] = (),
     quiet: bool = False,
+    trust: bool = False,
     **changes: Any,
 ) -> Run:
     """Trains a recipe and returns its run: a name, a Config (or a function that returns one), or an
     env of another library (the env, a class or a function that makes one).
 
     `run`: the new folder (default: runs/RECIPE-DATE). `init_from`: another run whose weights to
-    start from, or those of its modules whose name contains one of `init_modules`.
+    start from, or those of its modules whose name contains one of `init_modules`. `trust` is for
+    runs of `league.opponents`.
     """
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
@@ -54,10 +56,12 @@ def train(
         apply_preset(config, preset)
     for name, value in changes.items():
         set_by_name(config, name, value)
+    _prepare(*config.league.opponents, trust=trust)
     return start.train(
         config,
         origins(config, base, preset),
         run,
+        name=recipe if isinstance(recipe, str) else "",
         quiet=quiet,
         init_from=init_from,
         init_modules=init_modules,
@@ -95,6 +99,7 @@ def fork(
     config = copy.deepcopy(base)
     for name, value in changes.items():
         set_by_name(config, name, value)
+    _prepare(*config.league.opponents, trust=trust)
     return start.fork(source, config, origins(config, base), run, quiet=quiet)
 
 
@@ -145,9 +150,10 @@ def load(run: str | Path, role: str | None = None, *, trust: bool = False) -> Ag
     return Agent(policies[role], layout, role)
 
 
-def _prepare(run: str | Path, *others: str, env: Any = None, trust: bool = False) -> None:
-    """Before a run is read: whose code may be loaded, and what only this program has."""
-    for reference in (str(run), *others) if trust else ():
-        believe(split_reference(reference)[0])
+def _prepare(*runs: str | Path, env: Any = None, trust: bool = False) -> None:
+    """Before runs are read: whose code may be loaded, and what only this program has (of the first
+    one)."""
+    for reference in runs if trust else ():
+        believe(split_reference(str(reference))[0])
     if env is not None:
-        hand_over(Run(split_reference(str(run))[0]).settings().game, env)
+        hand_over(Run(split_reference(str(runs[0]))[0]).settings().game, env)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ludus.config import Config
 from ludus.config.schedules import parse
@@ -14,6 +13,7 @@ from ludus.external.foreign import ForeignBatch
 from ludus.external.gate import Gate
 from ludus.external.pictures import FILMED
 from ludus.games import load_game
+from ludus.protocols import Batch as BatchProtocol
 from ludus.protocols import Layout as LayoutProtocol
 from ludus.sim import Batch
 from ludus.sim.game import Game, Settings
@@ -43,7 +43,7 @@ def make_batch(
     held_out: bool = False,
     validation: bool = False,
     filmed: bool = False,
-) -> Any:
+) -> BatchProtocol:
     """A batch for training, or for evaluation on what is not trained on; with `validation` on what
     only chooses checkpoints. `filmed`: of envs from elsewhere, a few take pictures."""
     if is_foreign(config.game):
@@ -54,9 +54,8 @@ def make_batch(
         if held_out and config.game.startswith("remote:"):
             gate = Gate.at(config.game.removeprefix("remote:"))
             gate.layout()
-            num_envs = max(
-                1, min(num_envs, gate.num_envs())
-            )  # evaluation plays with the envs that are there
+            # evaluation plays with the envs that are there
+            num_envs = max(1, min(num_envs, gate.num_envs()))
         longest = LONGEST_EVALUATED if held_out else None
         film = FILMED if filmed else 0
         return ForeignBatch(
@@ -81,6 +80,12 @@ def make_batch(
         threads=threads,
         stagger=stagger,
     )
+
+
+def of_game(batch: BatchProtocol) -> Batch:
+    """The same batch as one of our games, which can do more: opponents, tasks, stages."""
+    assert isinstance(batch, Batch), "what needs a game of ours is refused for other envs before"
+    return batch
 
 
 def values_at(config: Config, share: float) -> dict[str, float]:

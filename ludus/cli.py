@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ludus import __version__
 from ludus.commands import COMMANDS
@@ -28,7 +28,8 @@ def main(argv: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         with ending_on_signals(), disk_in_one_sentence():
-            status = _run(arguments)
+            command, rest = find(arguments)
+            status = int(command(rest) or 0)
     except LudusError as error:
         status = _say(str(error), 2)
     except (MemoryError, RuntimeError) as error:
@@ -75,24 +76,29 @@ def ending_on_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _run(arguments: list[str]) -> int:
+def find(arguments: Sequence[str]) -> tuple[Callable[[list[str]], int | None], list[str]]:
+    """The function of the command that is named, and the arguments that are left for it."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        width = max(map(len, COMMANDS))
-        print(
-            HELP + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
-        )
-        return 0
+        return print_help, []
     if arguments[0] == "--version":
-        print(f"ludus {__version__}")
-        return 0
+        return print_version, []
     for words in (2, 1):
         name = " ".join(arguments[:words])
         if name in COMMANDS:
             module = importlib.import_module(COMMANDS[name][0])
-            return int(module.main(arguments[words:]) or 0)
+            return module.main, list(arguments[words:])
     pair = [name for name in COMMANDS if name.split()[0] == arguments[0]]
     if pair:
         raise LudusError(
             f"'ludus {arguments[0]}' needs one of: {', '.join(name.split()[1] for name in pair)}"
         )
     raise LudusError(f"unknown command '{arguments[0]}': {nearest(arguments[0], COMMANDS)}")
+
+
+def print_help(_: list[str]) -> None:
+    width = max(map(len, COMMANDS))
+    print(HELP + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
+
+
+def print_version(_: list[str]) -> None:
+    print(f"ludus {__version__}")

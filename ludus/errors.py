@@ -23,13 +23,19 @@ FAULTS = (Exception, SystemExit)
 and with success."""
 
 
+LISTED = 30  # names in a message
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """' Did you mean …?' or the list of what there is."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    """'did you mean …?', or the list of what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean '{close[0]}'?"
-    return "there is " + ", ".join(sorted(known)) if known else "there is none"
+    if not names:
+        return "there is none"
+    rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"there is {', '.join(names[:LISTED])}{rest}"
 
 
 OF_THE_DISK = (

@@ -28,9 +28,8 @@ def free_memory() -> int | None:
     with suppress(OSError, ValueError, KeyError):
         limit = int((CGROUP / "memory.max").read_text())
         counts = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        used = int((CGROUP / "memory.current").read_text()) - int(
-            counts["inactive_file"]
-        )  # files are dropped when memory is short
+        # files are dropped when memory is short
+        used = int((CGROUP / "memory.current").read_text()) - int(counts["inactive_file"])
         found.append(limit - used)
     with suppress(OSError, ValueError, ImportError):
         import resource
@@ -85,6 +84,19 @@ def set_threads(threads: int) -> None:
 
     torch.set_num_threads(threads)
     _keep_memory()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For torch on small batches, where threads cost more than they give."""
+    import torch
+
+    before = torch.get_num_threads()
+    set_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @functools.cache

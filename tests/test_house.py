@@ -87,9 +87,7 @@ def wrong_imports(path: Path, tree: ast.AST) -> list[str]:
         theirs = rest.partition(".")[0]
         if top != "ludus" or theirs not in ORDER:
             continue
-        # commands are found by name when they run; so is what `import ludus` offers
-        by_name = (mine, theirs) in {("cli", "commands"), ("__init__", "api")}
-        if ORDER.index(theirs) > ORDER.index(mine) and not by_name:
+        if ORDER.index(theirs) > ORDER.index(mine):
             found.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     return found
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn, optim
 
 from ludus.algorithms.graphs import Graphs
+from ludus.algorithms.replay_buffer import Replay
 from ludus.config import Config
 from ludus.machine import fitting
 from ludus.networks.heads import action_space
@@ -21,18 +23,23 @@ Timed = Callable[[str], AbstractContextManager[Any]]
 """`with timed(phase):` measures a phase of the iteration: act, simulate, learn …"""
 
 
+def untimed(phase: str) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
 class Evidence(NamedTuple):
     """What diagnostics look at, for one role."""
 
-    inputs: tuple[Any, ...]  # arguments of the policy for some rows of one step
-    observation: Tensor  # [rows, entries] that were learned from
-    suspects: Mapping[
-        str, Tensor
-    ]  # name → tensor in the order of computation, to find the first NaN in
-    replay: Any = None  # the Replay of the role, where there is one
-    decided: bool = (
-        True  # did the role decide anything in this iteration? Else at most its value was learned
-    )
+    inputs: tuple[Any, ...]
+    """Arguments of the policy for some rows of one step."""
+    observation: Tensor
+    """[rows, entries] that were learned from."""
+    suspects: Mapping[str, Tensor]
+    """Tensors in the order of computation, by name, to find the first NaN in."""
+    replay: Replay | None = None
+    """The role's, where there is one."""
+    decided: bool = True
+    """Did the role decide anything in this iteration? Else at most its value was learned."""
 
 
 class Algorithm(Protocol):
@@ -110,16 +117,34 @@ class Learner:
             *(t for role in self.roles.values() for t in role.tensors()),
         ]
 
+    def optimizers(self) -> dict[str, optim.Optimizer]:
+        return {name: role.optimizer for name, role in self.roles.items()}
+
+    def carried(self) -> dict[str, Tensor]:
+        return {
+            f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()
+        }
+
     def cut_episodes(self) -> None:
         """The next row is a reset row, which ends what is remembered: nothing else is kept of the
         open episodes."""
 
-    def run(self, name: str, function: Callable[[], None]) -> None:
-        """Runs a part of the iteration; on CUDA as a graph."""
-        if self.graphs is None:
-            function()
+    def play(self, timed: Timed) -> None:
+        """A rollout: all its steps, which `timed` measures."""
+        raise NotImplementedError
+
+    def play_rollout(self, timed: Timed) -> None:
+        """On CUDA the rollout is one graph, whose phases cannot be told apart."""
+        if self.on_gpu:
+            with timed("rollout"):
+                self.part("rollout", self.play, untimed)()
         else:
-            self.graphs.run(name, function)
+            self.play(timed)
+
+    def part(self, name: str, function: Callable[..., None], *arguments: Any) -> Callable[[], None]:
+        """A part of the iteration, to be called; on CUDA a graph of it."""
+        call = partial(function, *arguments)
+        return call if self.graphs is None else self.graphs.graph(name, call)
 
     def precision(self) -> AbstractContextManager[Any]:
         """Mixed precision where it was asked for. Autocast's cache of weights would outlive updates

@@ -58,10 +58,11 @@ class Graphs:
         self.captured: dict[str, torch.cuda.CUDAGraph] = {}
         self.pool: Any = None
 
-    def run(self, name: str, function: Callable[[], None]) -> None:
+    def graph(self, name: str, function: Callable[[], None]) -> Callable[[], None]:
+        """What replays the function, which is captured when the name is first asked for."""
         if name not in self.captured:
             self.captured[name] = self._capture(function)
-        self.captured[name].replay()
+        return self.captured[name].replay
 
     def _capture(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph:
         generator = torch.cuda.get_rng_state()

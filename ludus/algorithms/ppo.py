@@ -81,14 +81,6 @@ class PPO(Learner):
             out |= {n: module for n, module in found.items() if module is not None}
         return out
 
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        return {name: role.optimizer for name, role in self.roles.items()}
-
-    def carried(self) -> dict[str, Tensor]:
-        return {
-            f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()
-        }
-
     def evidence(self, name: str) -> Evidence:
         """Some rows of the step where the last chunk starts."""
         role = self.roles[name]
@@ -126,11 +118,7 @@ class PPO(Learner):
         """One rollout. `timed(phase)` is a context that measures."""
         for role in self.roles.values():
             role.policy.eval()
-        if self.on_gpu:
-            with timed("rollout"):
-                self.run("rollout", lambda: self.play(lambda phase: contextlib.nullcontext()))
-        else:
-            self.play(timed)
+        self.play_rollout(timed)
 
     def play(self, timed: Timed) -> None:
         for role in self.roles.values():
@@ -172,17 +160,17 @@ class PPO(Learner):
         c = role.config
         rates = role.set_schedules(share)
         role.policy.train()
-        self.run(f"prepare {role.name}", lambda: self.prepare(role))
+        self.part(f"prepare {role.name}", self.prepare, role)()
         epochs = 0
         if max(rates) > 0 and (self.on_gpu or bool(role.rollout.valued.any())):
             for epoch in range(c.epochs):
                 if epoch and c.recompute_advantages:
-                    self.run(f"recompute {role.name}", lambda: self.recompute(role))
-                self.run(f"pass {role.name}", lambda: self.one_pass(role))
+                    self.part(f"recompute {role.name}", self.recompute, role)()
+                self.part(f"pass {role.name}", self.one_pass, role)()
                 epochs += 1
                 if c.target_kl is not None and float(role.pass_kl) > c.target_kl:
                     break
-        self.run(f"finish {role.name}", lambda: self.finish(role))
+        self.part(f"finish {role.name}", self.finish, role)()
         role.epochs_run = epochs
 
         values = torch.cat([role.sums, role.overview]).tolist()
@@ -190,9 +178,8 @@ class PPO(Learner):
         updates = out.pop("updates")
         role.valid_rows = int(out.pop("valid_rows"))
         for name in OF_VALID_ROWS if not role.valid_rows else ():
-            del out[
-                name
-            ]  # nobody of this role decided anything: there is no mean, rather than one of 0
+            # nobody of this role decided anything: there is no mean, rather than one of 0
+            del out[name]
         if math.isnan(out.get("explained_variance", 0.0)):
             del out["explained_variance"]
         used = {"auxiliary_loss": bool(c.auxiliary), "next_keys_loss": bool(c.next_keys)}
@@ -217,10 +204,8 @@ class PPO(Learner):
             r.later.copy_(later * role.rows + torch.arange(role.rows, device=later.device))
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valued)
-        mean, scale = (
-            masked_mean(r.advantage, r.valid),
-            role.config.reward_scale,
-        )  # metrics are in units of the game's reward
+        mean = masked_mean(r.advantage, r.valid)
+        scale = role.config.reward_scale  # metrics are in units of the game's reward
         overview = {
             "explained_variance": explained_variance(r.value[:steps], r.target, r.valid),
             "advantage_std": masked_mean((r.advantage - mean).square(), r.valid).sqrt() / scale,

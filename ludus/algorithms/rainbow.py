@@ -17,7 +17,6 @@ both are graphs, captured once.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 
 import torch
@@ -110,9 +109,8 @@ class Role:
         self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
         self.parameters = list(self.policy.online.parameters())
         on_gpu = device == "cuda"
-        rate = (
-            torch.tensor(1e-3, device=device) if on_gpu else 1e-3
-        )  # in a graph the learning rate must live on the device
+        # in a graph the learning rate must live on the device
+        rate = torch.tensor(1e-3, device=device) if on_gpu else 1e-3
         self.optimizer = torch.optim.AdamW(
             self.parameters,
             lr=rate,
@@ -286,14 +284,6 @@ class Rainbow(Learner):
             for part, of in parts.items()
         }
 
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        return {name: role.optimizer for name, role in self.roles.items()}
-
-    def carried(self) -> dict[str, Tensor]:
-        return {
-            f"{name}/{n}": t for name, role in self.roles.items() for n, t in role.carried().items()
-        }
-
     def cut_episodes(self) -> None:
         for role in self.roles.values():
             role.replay.cut()
@@ -332,11 +322,7 @@ class Rainbow(Learner):
         for role in self.roles.values():
             role.policy.train()
             role.epsilon.fill_(epsilon_at(self.c, steps, episodes))
-        if self.on_gpu:
-            with timed("rollout"):
-                self.run("rollout", lambda: self.play(lambda phase: contextlib.nullcontext()))
-        else:
-            self.play(timed)
+        self.play_rollout(timed)
 
     def play(self, timed: Timed) -> None:
         for role in self.roles.values():
@@ -378,14 +364,12 @@ class Rainbow(Learner):
         role.last_updates = role.updates_due()
         for _ in range(role.last_updates):
             role.following.fill_(1 - average_at(self.c.average, int(role.count.updates)))
-            self.run(f"update {role.name}", lambda: self.update(role))
+            self.part(f"update {role.name}", self.update, role)()
             role.count.updates += 1
             if int(role.count.updates) % self.c.target_every == 0:
-                self.run(
-                    f"target {role.name}",
-                    lambda: move(role.target, role.policy.online, self.c.target_tau),
-                )
-        self.run(f"finish {role.name}", lambda: self.finish(role))
+                target = f"target {role.name}"
+                self.part(target, move, role.target, role.policy.online, self.c.target_tau)()
+        self.part(f"finish {role.name}", self.finish, role)()
         return {**self.metrics(role), "lr": rate}
 
     def update(self, role: Role) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import game_info, make_batch
+from ludus.batches import game_info, make_batch, of_game
 from ludus.config import Config
 from ludus.errors import LudusError
 
@@ -36,8 +36,9 @@ def _vec_env(config: Config, discrete: bool = False) -> Any:
         the reset row."""
 
         def __init__(self) -> None:
-            self.batch = make_batch(
-                config, config.envs, config.seed, stagger=True, threads=config.train.threads or 1
+            threads = config.train.threads or 1
+            self.batch = of_game(
+                make_batch(config, config.envs, config.seed, stagger=True, threads=threads)
             )
             seats = self.batch.layout.seats
             for other in seats[1:]:
@@ -135,14 +136,12 @@ def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
             policy_kwargs=network,
             train_freq=c.rollout,
             gradient_steps=max(1, round(c.rollout * env.rows * c.replay_ratio / c.batch)),
-            target_update_interval=round(
-                c.target_every * c.batch / c.replay_ratio
-            ),  # it counts agent-steps, not updates
+            # it counts agent-steps, not updates
+            target_update_interval=round(c.target_every * c.batch / c.replay_ratio),
         )
     model: Any = QRDQN("MlpPolicy", env, device="cpu", seed=0, **options)
-    return _rate(
-        model, env, max(model.train_freq.frequency, 64) * env.rows, seconds
-    )  # default settings update every 4 steps
+    # default settings update every 4 steps
+    return _rate(model, env, max(model.train_freq.frequency, 64) * env.rows, seconds)
 
 
 def sb3(config: Config, seconds: float, defaults: bool) -> float:
@@ -223,9 +222,8 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
 
 # -- envs ------------------------------------------------------------------------------------------
 
-GYMNASIUM_ENVS = {
-    "racing": "CarRacing-v3"
-}  # a game → the env of the same kind, with pixels and discrete actions
+# a game → the env of the same kind, with pixels and discrete actions
+GYMNASIUM_ENVS = {"racing": "CarRacing-v3"}
 
 
 def measure_env(name: str, game: str, seconds: float) -> dict[str, float]:

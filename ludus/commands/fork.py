@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ludus.commands.options import parse_config
+from ludus.commands.options import given_value, parse_config, spell_flags_out
 from ludus.commands.summary import report
 from ludus.errors import LudusError
 from ludus.runs.run import split_reference
@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> int:
         return 0
     if not arguments or arguments[0].startswith("-"):
         raise LudusError("'ludus fork' needs a run first: ludus fork RUN [--section.key value …]")
-    if "--trust" in arguments:
+    # needed before the rest is parsed: which options there are depends on the run's game
+    if given_value(spell_flags_out(arguments), "--trust") == "True":
         believe(split_reference(arguments[0])[0])
     base = forkable(arguments[0])
     config, origins, options = parse_config(
@@ -37,6 +38,6 @@ def main(arguments: list[str]) -> int:
             f"a fork starts from its own run, not from {options.init_from}: use `ludus train "
             f"RECIPE --init-from {options.init_from}`"
         )
-
+    options.believe(*config.league.opponents)
     run = fork(arguments[0], config, origins, options.run, quiet=options.quiet or options.json)
     return report(run, options.json, options.full)

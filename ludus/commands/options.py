@@ -150,9 +150,9 @@ def parse_config(
     """The recipe with the command line's changes, where each value came from, and the options
     around it."""
     base = copy.deepcopy(recipe)
-    arguments = _spell_flags_out(arguments)
-    base.algorithm = _given_value(arguments, "--algorithm") or base.algorithm
-    preset = _given_value(arguments, "--preset")
+    arguments = spell_flags_out(arguments)
+    base.algorithm = given_value(arguments, "--algorithm") or base.algorithm
+    preset = given_value(arguments, "--preset")
     if preset:
         refuse_preset(base, preset)
         apply_preset(base, preset)
@@ -253,7 +253,7 @@ def _given(section: Any) -> dict[str, Any]:
     return out
 
 
-def _spell_flags_out(arguments: list[str]) -> list[str]:
+def spell_flags_out(arguments: list[str]) -> list[str]:
     """Keys of the config take True or False; --json, --quiet, --full and --trust stay flags."""
     out: list[str] = []
     for i, argument in enumerate(arguments):
@@ -265,7 +265,7 @@ def _spell_flags_out(arguments: list[str]) -> list[str]:
     return out
 
 
-def _given_value(arguments: list[str], option: str) -> str | None:
+def given_value(arguments: list[str], option: str) -> str | None:
     """The value of an option that is needed before the rest is parsed."""
     for i, argument in enumerate(arguments):
         if argument == option and i + 1 < len(arguments):

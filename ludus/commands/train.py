@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ludus.commands.options import parse_config
 from ludus.commands.summary import report
 from ludus.errors import LudusError
 from ludus.recipes import RECIPES, load_recipe
-from ludus.runs.run import default_name
 
 SUMMARY = (
     "Trains a recipe: a name or NAME:PRESET; a module:function of your own that returns a Config "
@@ -19,7 +16,6 @@ EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --learn.roles.r
 
 
 def main(arguments: list[str]) -> int:
-
     if not arguments or arguments[0].startswith("-"):
         if arguments and arguments[0] in ("-h", "--help"):
             arguments = ["pursuit", *arguments]
@@ -39,18 +35,13 @@ def main(arguments: list[str]) -> int:
     options.believe(*config.league.opponents)
     from ludus.training import start
 
-    path = Path(options.run) if options.run else Path("runs") / _name(arguments[0])
     run = start.train(
         config,
         origins,
-        path,
+        options.run,
+        name=arguments[0],
         quiet=options.quiet or options.json,
         init_from=options.init_from,
         init_modules=options.init_modules,
     )
     return report(run, options.json, options.full)
-
-
-def _name(recipe: str) -> str:
-
-    return default_name(recipe)

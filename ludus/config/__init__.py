@@ -16,7 +16,7 @@ from ludus.config.in_use import (
     set_by_name,
     settings_of,
 )
-from ludus.config.league import LeagueConfig, mixes
+from ludus.config.league import LeagueConfig, mixes, uses_pool
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
 from ludus.config.rainbow import RainbowConfig
@@ -66,4 +66,5 @@ __all__ = [
     "set_value",
     "settings_of",
     "unflatten",
+    "uses_pool",
 ]

@@ -45,7 +45,7 @@ class LeagueConfig:
                 "league.mix and curriculum.stages are both set: a stage brings its own mix; leave "
                 "league.mix empty"
             )
-        pool = any(POOL in read_mix(mix) for mix in mixes(config))
+        pool = uses_pool(config)
         if self.opponents and not pool:
             raise LudusError(
                 "league.opponents are put in the pool, but nobody plays it: add pool to the mix"
@@ -55,6 +55,11 @@ class LeagueConfig:
                 f"{config.envs} envs are fewer than the {self.slots} slots, and each needs one: "
                 "use fewer slots"
             )
+
+
+def uses_pool(config: Config) -> bool:
+    """Does a snapshot of the pool ever play?"""
+    return any(POOL in read_mix(mix) for mix in mixes(config))
 
 
 def mixes(config: Config) -> Sequence[str]:

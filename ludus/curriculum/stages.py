@@ -26,7 +26,7 @@ class Stages:
         stages: Sequence[Stage],
         league: League | None,
         batch: Batch,
-        resize: Callable[[Mapping[str, float]], Any] | None = None,
+        resize: Callable[[Mapping[str, float]], Batch] | None = None,
     ) -> None:
         self.stages, self.league, self.batch, self.resize = stages, league, batch, resize
         self.own_values = own_values(batch.settings)

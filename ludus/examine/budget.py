@@ -8,7 +8,7 @@ from ludus.algorithms.rainbow import epsilon_at
 from ludus.batches import game_info
 from ludus.config import Config
 from ludus.doctor.before.budget import Budget
-from ludus.machine import cores
+from ludus.machine import cores, free_memory
 
 LOOKED_AT = (0.1, 0.5, 0.9)
 HOUR = 3600.0
@@ -78,15 +78,3 @@ def _checkpoints(config: Config, total: int | None) -> float | None:
         if total is not None and c.every_agent_steps is not None
         else None
     )
-
-
-def free_memory() -> float | None:
-    """Bytes that could be had without swapping; None where the system does not say."""
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable"):
-                    return float(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None

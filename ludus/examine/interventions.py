@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ludus.batches import make_batch
+from ludus.batches import make_batch, of_game
 from ludus.errors import LudusError
 from ludus.evidence.diagnostics import Diagnostics
 from ludus.examine.next_keys import bots_of, foretold, predictors
@@ -58,9 +58,8 @@ class Intervened:
         if self._calls % LOOKS_EVERY == 2:  # not the first step, when there is no memory yet
             usual = self.policy(observation, state, starts, mask, seen)
             self.changes.append(Diagnostics.distance(usual.distribution, output.distribution))
-        if (
-            self.kind == "memory_reset"
-        ):  # the memory it would have had goes on, so that outputs are compared on it
+        # the memory it would have had goes on, so that outputs are compared on it
+        if self.kind == "memory_reset":
             output = output._replace(
                 state=self.policy(observation, state, starts, mask, seen).state
             )
@@ -75,9 +74,8 @@ class Intervened:
             return without_messages(observation, self.messages), state, seen
         if self.kind == "strategy_shuffled":
             return observation, state, {**seen, HISTORY: seen[HISTORY][:, order]}
-        if (
-            self.kind == "observation_shuffled"
-        ):  # the yardstick for the others: everything it sees is another's
+        # the yardstick for the others: everything it sees is another's
+        if self.kind == "observation_shuffled":
             return (
                 observation[:, order],
                 state,
@@ -109,11 +107,11 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             f"{folder} has no memory, no messages and no strategy vector: there is nothing to take "
             "away from it (leave --examine out)"
         )
-    first = make_batch(config, 1, 0)
+    first = of_game(make_batch(config, 1, 0))
     against = opponent(first)
 
-    def make(num_envs: int) -> Any:
-        return make_batch(config, num_envs, config.eval.seed + 1, held_out=True)
+    def make(num_envs: int) -> Batch:
+        return of_game(make_batch(config, num_envs, config.eval.seed + 1, held_out=True))
 
     for role, todo in wanted.items():
         for kind in ["none", *todo] if todo else []:

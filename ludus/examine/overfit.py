@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ludus.algorithms.algorithm import Algorithm, make_algorithm
-from ludus.batches import is_foreign, make_batch
+from ludus.batches import is_foreign, make_batch, of_game
 from ludus.config import Config
 from ludus.doctor.before.overfit import Overfit
 from ludus.errors import LudusError
@@ -74,7 +74,7 @@ class Repeated:
 def _learn_by_heart(config: Config, role: str, seconds: float) -> Overfit:
     torch.manual_seed(config.seed)
     best = _best_bot(config, role)
-    batch = make_batch(config, config.envs, config.seed)
+    batch = of_game(make_batch(config, config.envs, config.seed))
     repeated = Repeated(batch, _seat(batch, role, "policy"))
     algorithm = make_algorithm(batch, config)
     before = _whole_episodes(repeated, algorithm)
@@ -103,7 +103,7 @@ def _whole_episodes(repeated: Repeated, algorithm: Algorithm) -> np.ndarray:
 
 def _best_bot(config: Config, role: str) -> float:
     """What the best bot earns in that episode."""
-    batch = make_batch(config, 1, config.seed)
+    batch = of_game(make_batch(config, 1, config.seed))
     best = -math.inf
     for bot in batch.controllers[role]:
         if bot == "random":

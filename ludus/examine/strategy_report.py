@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import make_batch
+from ludus.batches import make_batch, of_game
 from ludus.examine.strategy import Seen, analyse, history_of, opponents_of
 from ludus.files import write_atomically
 from ludus.machine import set_threads
@@ -38,10 +38,9 @@ def analyse_run(
     assert isinstance(policy, Policy)
     config = run.config()
     config = replace(config, device=config.device if torch.cuda.is_available() else "cpu")
-    chosen = (
-        config.eval.seed + 2 if seed is None else seed
-    )  # neither that which chose the best checkpoint nor that of eval
-    opponents = opponents_of(make_batch(config, 1, chosen), against)
+    # neither that which chose the best checkpoint nor that of eval
+    chosen = config.eval.seed + 2 if seed is None else seed
+    opponents = opponents_of(of_game(make_batch(config, 1, chosen)), against)
     found, seen = analyse(
         lambda n: make_batch(config, n, chosen, held_out=True),
         policy.to(config.device),

@@ -14,6 +14,7 @@ from ludus.config.schedules import parse
 from ludus.doctor.before.spaces import Spaces, observation_scale
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.trial import Trial, judge
+from ludus.external.foreign import ForeignBatch
 from ludus.protocols import Batch
 
 ENVS, EPISODES, STILL_EPISODES = 8, 100, 16
@@ -23,13 +24,13 @@ SECONDS = 10.0
 def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
     """Findings for every role of a foreign env."""
     batch = make_batch(config, ENVS, config.seed)
+    assert isinstance(batch, ForeignBatch)
     for seats in batch.layout.seats:
         batch.set_controller(seats.role, "random")
     random = _play(batch, EPISODES, seconds * 0.7)
     for seats in batch.layout.seats:
-        batch.set_controller(
-            seats.role, "policy"
-        )  # nobody acts: zeros, keys up, the first option that is allowed
+        # nobody acts: zeros, keys up, the first option that is allowed
+        batch.set_controller(seats.role, "policy")
     for name in ("continuous", "binary", "choices"):
         batch[name][...] = 0
     still = _play(batch, STILL_EPISODES, seconds * 0.3)

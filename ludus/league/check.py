@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ludus.batches import GameInfo
-from ludus.config import Config, mixes
+from ludus.config import Config, mixes, uses_pool
 from ludus.errors import LudusError, nearest
 from ludus.league.matchmaking import SAMPLERS
 from ludus.play.lineups import make_lineups
 from ludus.play.opponents import spelled_out
-from ludus.who import POOL, SNAPSHOTS, read_mix
+from ludus.who import SNAPSHOTS, read_mix
 
 
 def check_opponents(config: Config, info: GameInfo) -> None:
     """Refuses opponents of training and of evaluations that do not exist: not an error for later,
     when a tenth is trained."""
     spelled_out(config.eval.against, info.layout, info.bots)
-    taken = any(POOL in read_mix(mix) for mix in mixes(config)) and config.league.snapshot_every
+    taken = uses_pool(config) and config.league.snapshot_every
     if SNAPSHOTS in config.eval.against and not taken:
         raise LudusError(
             "eval.against has snapshots, but none are taken: add pool to league.mix, and set "

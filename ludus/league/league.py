@@ -29,6 +29,7 @@ from ludus.play.lineups import Lineup, make_lineups, pool_share
 from ludus.play.player import Player
 from ludus.play.together import Together
 from ludus.protocols import ActingPolicy
+from ludus.runs.checkpoint import split
 from ludus.runs.load import check_same_layout, load_policies
 from ludus.runs.run import Run
 from ludus.runs.snapshots import Pool
@@ -143,8 +144,9 @@ class League:
     def fill(self, k: int, snapshots: Mapping[str, int]) -> None:
         """Puts snapshots into a slot and opens it. Weights are copied in place: a CUDA graph has
         their addresses."""
+        read = {step: self.pool.read(step) for step in set(snapshots.values())}
         for role, step in snapshots.items():
-            weights = self.pool.load(step, role)
+            weights = split(read[step], role)
             with torch.no_grad():
                 for name, tensor in self.players[k, role].policy.state_dict().items():
                     tensor.copy_(weights[name])
@@ -164,9 +166,8 @@ class League:
             for k in closed:
                 if not in_use[self.block(k)].any():
                     self.fill(k, {role: self.choose(role, random) for role in self.policies})
-        if (
-            iteration % self.config.league.renew_every == 0 and len(self.pool.steps) > 1
-        ):  # else it would be refilled with itself
+        # of a pool of one it would be refilled with itself
+        if iteration % self.config.league.renew_every == 0 and len(self.pool.steps) > 1:
             k = (self.renewed + 1) % len(self.slots)
             if self.slots[k].open:
                 self.slots[k].open = False
@@ -249,8 +250,9 @@ class League:
     def policies_of(self, step: int) -> dict[str, ActingPolicy]:
         """The policies of a snapshot."""
         found = {role: copy.deepcopy(policy) for role, policy in self.policies.items()}
+        tensors = self.pool.read(step)
         for role, policy in found.items():
-            policy.load_state_dict(self.pool.load(step, role))
+            policy.load_state_dict(split(tensors, role))
         return found
 
     # -- checkpoints -------------------------------------------------------------------------------

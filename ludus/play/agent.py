@@ -15,8 +15,6 @@ from ludus.protocols import ActingPolicy
 if TYPE_CHECKING:
     import torch
 
-    from ludus.networks.encoders import Frames
-
 NUMBERS = "numbers"  # the key of the named entries in a Dict observation, as in ludus.envs
 
 
@@ -100,7 +98,6 @@ class Agent:
 
     def _checked(self, given: Mapping[str, Any], single: bool) -> dict[str, np.ndarray]:
         """What the policy is shown, by name, each [rows, …]."""
-
         shapes: dict[str, tuple[int, ...]] = {NUMBERS: (self.policy.entries,)}
         shapes |= {
             name: (part.height, part.width)

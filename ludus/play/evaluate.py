@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from ludus.batches import of_game
+from ludus.external.foreign import ForeignBatch
 from ludus.external.recorder import ForeignRecorder
 from ludus.intervals import interval
 from ludus.play.lineups import Lineup, make_lineups, sides
 from ludus.play.player import Player
 from ludus.play.replay import WATCHED, Recorder
-from ludus.protocols import ActingPolicy, GameFacts, Layout
-from ludus.sim import Batch
+from ludus.protocols import ActingPolicy, Batch, GameFacts, Layout
 from ludus.sim.episode import FROZEN
 from ludus.who import BOT, POOL, SELF, bot_names, read
 
 MOST_ENVS = 256
+
+Keep = Callable[[Recorder | ForeignRecorder, str], None]
+"""Stores what was recorded while this role was measured."""
 OUTCOMES = ("win_rate", "draw_rate", "loss_rate")
 
 
@@ -79,13 +83,13 @@ def _is_share(name: str, goals: Mapping[str, Any]) -> bool | None:
 
 
 def measure(
-    make: Callable[[int], Any],
+    make: Callable[[int], Batch],
     policies: Mapping[str, ActingPolicy],
     against: str,
     episodes: int,
     seed: int,
     greedy: bool = False,
-    keep: Callable[[Any, str], None] | None = None,
+    keep: Keep | None = None,
     rivals: Mapping[str, ActingPolicy] | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
@@ -126,13 +130,12 @@ def measure(
     return metrics
 
 
-def record(batch: Batch, most: int, players: Sequence[Player]) -> Any:
+def record(batch: Batch, most: int, players: Sequence[Player]) -> Recorder | ForeignRecorder:
     """What watches a batch: games are played again from what it keeps, envs of other libraries are
     recorded as they look."""
-    if isinstance(batch, Batch):
-        return Recorder(batch, most)
-
-    return ForeignRecorder(batch, most, players)
+    if isinstance(batch, ForeignBatch):
+        return ForeignRecorder(batch, most, players)
+    return Recorder(of_game(batch), most)
 
 
 def deal(num_envs: int, parts: int) -> list[slice]:

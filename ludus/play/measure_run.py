@@ -12,7 +12,7 @@ import numpy as np
 from ludus.batches import make_batch
 from ludus.errors import LudusError
 from ludus.intervals import difference
-from ludus.machine import set_threads
+from ludus.machine import one_thread
 from ludus.play.evaluate import better_than, intervals
 from ludus.play.lineups import sides
 from ludus.play.opponents import Rivals, measure_each
@@ -21,6 +21,7 @@ from ludus.runs.load import check_same_layout, load_policies
 from ludus.runs.run import Run, split_reference
 
 
+@one_thread()
 def measure_run(
     reference: str | Path,
     against: Sequence[str],
@@ -32,7 +33,6 @@ def measure_run(
     silence: bool = False,
 ) -> dict[str, Any]:
     """See `ludus.evaluate`."""
-    set_threads(1)  # batches are small: threads cost more than they give
     folder, _ = split_reference(str(reference))
     run = Run(folder)
     config = replace(run.config(), device="cpu")
@@ -48,7 +48,7 @@ def measure_run(
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
     quiet = silenced(policies, layout, config) if silence else {}
     rivals = Rivals(run).find(against, first.layout, first.controllers)
-    single = len(rivals) == 1 and tuple(against) == (rivals[0].name,)
+    single = len(rivals) == 1 and not rivals[0].groups
 
     def measured(playing: Mapping[str, Any]) -> dict[str, np.ndarray]:
         values = measure_each(

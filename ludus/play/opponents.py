@@ -12,7 +12,7 @@ import numpy as np
 from ludus.batches import find_game, is_foreign
 from ludus.errors import LudusError
 from ludus.intervals import by_world
-from ludus.play.evaluate import measure
+from ludus.play.evaluate import Keep, measure
 from ludus.play.lineups import alone
 from ludus.protocols import ActingPolicy, Batch, Layout
 from ludus.runs import checkpoint
@@ -157,7 +157,7 @@ def measure_each(
     episodes: int,
     seed: int,
     greedy: bool = False,
-    keep: Callable[[Any, str], None] | None = None,
+    keep: Keep | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
     """OPPONENT/METRIC, a value per episode: so many episodes against each rival, and those of a

@@ -34,6 +34,8 @@ PER_STEP = ("continuous", "binary", "choices", "reward", "terms")
 class Recorder:
     """Watches the first envs of a batch through one episode each."""
 
+    drawing_seconds = 0.0  # what is seen of a game is drawn when somebody looks
+
     def __init__(self, batch: Batch, most: int = WATCHED) -> None:
         self.batch = batch
         self.count = min(most, batch.num_envs)
@@ -148,7 +150,6 @@ class Replay:
     def play(self, start: int = 0) -> Iterator[Batch]:
         """A batch of one env after each step from `start` on (a multiple of the keyframe
         interval)."""
-
         every = self.header["keyframe_every"]
         if start % every:
             raise LudusError(f"a replay starts at keyframes, every {every} steps, not at {start}")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 
 from ludus.errors import LudusError, reason
 from ludus.files import read_json, regular, settle, sync_folder, write_atomically
@@ -56,10 +56,8 @@ def save(
     try:
         run.flush()
         path.mkdir(parents=True, exist_ok=True)
-        for above in (
-            path.parent,
-            run.path,
-        ):  # a file that is safe in a folder that is not is lost with it
+        # a file that is safe in a folder that is not is lost with it
+        for above in (path.parent, run.path):
             sync_folder(above)
         files = {}
         for part in PARTS:
@@ -98,9 +96,8 @@ def prune(run: Run, keep: int, always: set[int]) -> None:
     wanted = {*complete[-keep:], *complete[:1], *always}
     for step in complete:
         if step not in wanted:
-            (
-                folder(run, step) / "manifest.json"
-            ).unlink()  # first: what is left of a folder is no checkpoint
+            # first: what is left of the folder is not a checkpoint
+            (folder(run, step) / "manifest.json").unlink()
             remove([folder(run, step)])
 
 
@@ -211,6 +208,7 @@ class Checkpoint:
         self.manifest = read_manifest(run, step)
         self.where = f"{run.path}@{step}"
         self._tensors: dict[str, dict[str, torch.Tensor]] = {}
+        refuse_changed_settings(run, self.manifest)
 
     def verify(self) -> None:
         """Its files are all there and whole, and the logs begin as they were."""
@@ -221,8 +219,6 @@ class Checkpoint:
     def tensors(self, part: str) -> dict[str, torch.Tensor]:
         """Of policy, optimizer or state, after making sure that the file is the one that was
         written."""
-        if not self._tensors:
-            refuse_changed_settings(self.run, self.manifest)
         if part not in self._tensors:
             self._tensors[part] = self._read(f"{part}.safetensors")
         return self._tensors[part]
@@ -236,14 +232,13 @@ class Checkpoint:
                     f"{path} is {size:,} bytes instead of {expected['bytes']:,}: it was cut off or "
                     f"replaced; {_alternative(self.run, self.step)}"
                 )
-            with open(path, "rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != expected["sha256"]:
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != expected["sha256"]:
                 raise LudusError(
                     f"{path} is not the file that was written (its hash differs); "
                     f"{_alternative(self.run, self.step)}"
                 )
-            return load_file(path)
+            return load(data)
         except (OSError, SafetensorError) as error:
             raise LudusError(
                 f"{path} cannot be read ({reason(error)}): {_alternative(self.run, self.step)}"
@@ -267,6 +262,7 @@ def _alternative(run: Run, step: int) -> str:
 
 
 def split(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    """Those whose names begin with `prefix/`, without it."""
     return {
         name.removeprefix(prefix + "/"): t
         for name, t in tensors.items()

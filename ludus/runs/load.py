@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,9 +15,6 @@ from ludus.external.spaces import codecs_of
 from ludus.protocols import ActingPolicy, Layout
 from ludus.runs import checkpoint
 from ludus.runs.run import Run, split_reference
-
-if TYPE_CHECKING:
-    from ludus.external.layout import ForeignLayout
 
 
 def load_policies(

@@ -81,14 +81,6 @@ class Pool:
                 "checkpoint"
             ) from None
 
-    def load(self, step: int, role: str) -> dict[str, torch.Tensor]:
-        """The weights of a role's policy."""
-        return {
-            n.removeprefix(role + "/"): t
-            for n, t in self.read(step).items()
-            if n.startswith(role + "/")
-        }
-
     def read(self, step: int) -> dict[str, torch.Tensor]:
         """A snapshot's tensors, after making sure that the file is the one that was written."""
         if self.hash(step) != (self.hashes | self.retired)[step]:
@@ -109,9 +101,13 @@ class Pool:
 
 def remove_unreferenced(run: Run) -> None:
     """Removes the files of snapshots that no checkpoint refers to: neither as a member of the pool
-    nor in a slot."""
-    referenced = checkpoint.snapshots_of(run)
-    for path in run.path.glob("snapshots/*.safetensors"):
+    nor in a slot. All stay where a checkpoint cannot be read, for it may refer to any of them."""
+    files = list(run.path.glob("snapshots/*.safetensors"))
+    try:
+        referenced = checkpoint.snapshots_of(run) if files else set()
+    except LudusError:
+        return
+    for path in files:
         if path.stem.lstrip("-").isdecimal() and int(path.stem) not in referenced:
             path.unlink()
 

@@ -3,16 +3,18 @@ best."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ludus.batches import make_batch
 from ludus.config import Config
+from ludus.external.recorder import ForeignRecorder
 from ludus.intervals import GREEDY, HIGH, LOW
-from ludus.play.evaluate import Abandoned, intervals
+from ludus.play.evaluate import Abandoned, Keep, intervals
 from ludus.play.opponents import Rival, measure_each, sample, spelled_out
+from ludus.play.replay import Recorder
 from ludus.protocols import Batch
 from ludus.runs.measured import as_good, lower_is_better
 from ludus.who import SNAPSHOTS, Who
@@ -73,7 +75,7 @@ class Evaluations:
         return record
 
     def against(
-        self, who: Who, greedy: bool = False, keep: Callable[[Any, str], None] | None = None
+        self, who: Who, greedy: bool = False, keep: Keep | None = None
     ) -> dict[str, dict[str, float]]:
         """METRIC → mean, low, high. Against all snapshots together as many episodes as against one
         bot."""
@@ -113,14 +115,14 @@ class Evaluations:
         most = DRAWING_SHARE * self.trainer.progress.seconds
         return self.drawing_seconds <= most or self.trainer.share >= 1.0
 
-    def replay_keeper(self, who: Who) -> Callable[[Any, str], None]:
+    def replay_keeper(self, who: Who) -> Keep:
         """Stores the best, the worst and a random episode of the role that is measured; drops the
         oldest replays."""
         folder: Path = self.trainer.run.path / "replays"
         all_seats, step = self.trainer.batch.layout.seats, self.trainer.progress.agent_steps
 
-        def keep(recorder: Any, role: str) -> None:
-            self.drawing_seconds += getattr(recorder, "drawing_seconds", 0.0)
+        def keep(recorder: Recorder | ForeignRecorder, role: str) -> None:
+            self.drawing_seconds += recorder.drawing_seconds
             seats = next((s for s in all_seats if s.role == role), all_seats[0])
             for label, env in recorder.chosen(seats.start).items():
                 against = str(who).replace(":", "_")

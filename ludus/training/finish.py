@@ -1,8 +1,9 @@
-"""Training to the end: what is noted of how a run ended, the doctor's last word and the report."""
+"""How a run ends: what is noted of it, the doctor's last word and the report."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from ludus.errors import LudusError
 from ludus.runs.run import ON_REQUEST
@@ -11,13 +12,15 @@ from ludus.training.loop import Trainer
 from ludus.training.report import write_report
 
 
-def finish(trainer: Trainer) -> None:
-    """Trains to the end, notes how it ended, asks the doctor and writes the report, whatever
-    happens on the way. The first error is the one that is told."""
+@contextlib.contextmanager
+def concluding(trainer: Trainer) -> Iterator[None]:
+    """Around training: notes how it ended, asks the doctor and writes the report, however it ended.
+    An error of training is raised again, unless the doctor stopped the run because of it; errors of
+    the conclusion do not hide it."""
     trainer.run.forget_end()
     try:
         trainer.run.sinks = open_sinks(trainer.run.path, trainer.config)
-        trainer.train()
+        yield
     except KeyboardInterrupt:  # at once: no report either
         with contextlib.suppress(OSError):
             trainer.run.note_end(

@@ -16,7 +16,7 @@ import torch
 
 from ludus import machine
 from ludus.algorithms.algorithm import make_algorithm
-from ludus.batches import make_batch, scheduled
+from ludus.batches import make_batch, of_game, scheduled
 from ludus.config import Config, mixes
 from ludus.curriculum.stages import Stages
 from ludus.curriculum.tasks import Tasks
@@ -29,6 +29,7 @@ from ludus.runs.budget import Anchor, schedule_share, spent
 from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.run import Run
 from ludus.runs.weights import load_tensors, tensors_of
+from ludus.sim import Batch as GameBatch
 from ludus.training import saving
 from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
@@ -59,16 +60,17 @@ class Trainer:
         self.compile_seconds: float | None = time.perf_counter() - begin
         self.game_fingerprint = self.batch.fingerprint()
         self.algorithm = make_algorithm(self.batch, config)
-        self.league = (
-            League(run, self.batch, self.algorithm.policies, config) if any(mixes(config)) else None
-        )
-        if self.league is not None:
+        self.league: League | None = None
+        self.stages: Stages | None = None
+        self.tasks: Tasks | None = None
+        if any(mixes(config)):
+            self.league = League(run, of_game(self.batch), self.algorithm.policies, config)
             self.algorithm.opponents = self.league.acting()
         stages = config.curriculum.stages
-        self.stages = Stages(stages, self.league, self.batch, self.resize) if stages else None
-        self.tasks = (
-            Tasks(config, self.batch, self.make_like) if config.curriculum.tasks.vary else None
-        )
+        if stages:
+            self.stages = Stages(stages, self.league, of_game(self.batch), self.resize)
+        if config.curriculum.tasks.vary:
+            self.tasks = Tasks(config, of_game(self.batch), self.make_like)
         self.evaluated_values = evaluated_values(config)
         self.progress = Progress()
         self.clock, self.window, self.cpu = device_clock(config.device), Window(), Window()
@@ -88,12 +90,12 @@ class Trainer:
             self.league.begin()
         changed = scheduled(self.config, schedules_at) if schedules_at else {}
         if changed:
-            self.batch.set_params(changed)
+            of_game(self.batch).set_params(changed)
         if self.stages is not None:
             self.stages.enter(self.config.curriculum.first_stage - 1)
         if self.league is not None or self.stages is not None or changed:
             # the first episodes are played against these opponents and with these values, too
-            self.batch.restart()
+            of_game(self.batch).restart()
         if self.tasks is not None:
             lineups = self.league.lineups if self.league is not None else ()
             self.tasks.begin(stream_seed(self.config.seed, 0, "tasks"), lineups)
@@ -103,7 +105,7 @@ class Trainer:
                 {**changed, **(self.stages.params() if self.stages is not None else {})}
             )
 
-    def resize(self, sizes: Mapping[str, float]) -> Any:
+    def resize(self, sizes: Mapping[str, float]) -> GameBatch:
         """Goes on with a batch of other sizes: policies, optimizers and opponents carry over,
         episodes start."""
         kept, config = tensors_of(self.algorithm), self.config
@@ -114,10 +116,10 @@ class Trainer:
         self.algorithm = make_algorithm(self.batch, config)
         load_tensors(self.algorithm, kept)
         if self.league is not None:
-            self.league.move(self.batch, self.algorithm.policies)
+            self.league.move(of_game(self.batch), self.algorithm.policies)
             self.algorithm.opponents = self.league.acting()
         self.diagnostics = Diagnostics(self.algorithm, self.batch.layout)
-        return self.batch
+        return of_game(self.batch)
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -147,9 +149,8 @@ class Trainer:
                 record = self.iterate()
                 now = time.perf_counter()
                 self.progress.seconds += now - self._counted_at
-                self._cpu_seconds = (
-                    time.process_time()
-                )  # at the same moment: evaluations count with the next iteration
+                # at the same moment: evaluations count with the next iteration
+                self._cpu_seconds = time.process_time()
                 self._counted_at = now
                 self.finish_iteration(record)
             if self._saved_at[0] != self.progress.agent_steps:
@@ -166,7 +167,7 @@ class Trainer:
             if n not in of_stage
         }
         if changed:
-            self.batch.set_params(changed)
+            of_game(self.batch).set_params(changed)
         diagnose = (
             self.config.log.diagnostics_every
             and p.iteration % self.config.log.diagnostics_every == 0
@@ -306,11 +307,10 @@ class Trainer:
             f"checkpoint is {self.run.path}@{good[-1]}"
         )
 
-    def make_like(self, num_envs: int) -> Any:
+    def make_like(self, num_envs: int) -> GameBatch:
         """A batch of the game as it is trained on."""
-        return make_batch(
-            self.config, num_envs, self.config.seed, threads=self.config.train.threads or 1
-        )
+        threads = self.config.train.threads or 1
+        return of_game(make_batch(self.config, num_envs, self.config.seed, threads=threads))
 
     # -- checkpoints -------------------------------------------------------------------------------
 

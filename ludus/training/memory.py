@@ -7,12 +7,11 @@ import torch
 from ludus.algorithms.replay_buffer import Replay
 from ludus.algorithms.rollout import RoleRollout
 from ludus.batches import GameInfo
-from ludus.config import Config, mixes
+from ludus.config import Config, uses_pool
 from ludus.errors import LudusError
 from ludus.machine import free_memory
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
-from ludus.who import POOL, read_mix
 
 # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
 SPARE = 0.8
@@ -30,21 +29,17 @@ def parts_per_env(config: Config, info: GameInfo) -> dict[str, int]:
     if config.algorithm != "ppo":
         return parts
     learn = config.learn
-    players = (
-        2 if any(POOL in read_mix(mix) for mix in mixes(config)) else 1
-    )  # an env meets the snapshot of one slot
+    players = 2 if uses_pool(config) else 1  # an env meets the snapshot of one slot
     parts |= {"rollout": 0, "memory": 0}
     for seats in layout.seats:
         space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
         policy = Policy(layout.observation, space, config.policy, layout.seen)
         masked = layout.sizes["num_masked"] if space.masked else 0
         rows = seats.count * seats.teams
-        where = (
-            "meta" if config.device == "cuda" else "cpu"
-        )  # which stores some of it in other types
-        parts["rollout"] += RoleRollout(
-            learn.rollout, learn.bptt or 1, rows, policy, masked, where
-        ).nbytes
+        # the CPU stores some of it in other types
+        where = "meta" if config.device == "cuda" else "cpu"
+        rollout = RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, where)
+        parts["rollout"] += rollout.nbytes
         parts["memory"] += players * policy.initial_state(rows).nbytes
     return parts
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ludus.batches import game_info
-from ludus.config import check_types, full_name, set_value
+from ludus import machine
+from ludus.config import Config, check_types, full_name, set_value
 from ludus.config.schedules import parse
 from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.runs import budget, checkpoint
@@ -17,10 +18,11 @@ from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.run import Run, remove, split_reference, versions
 from ludus.runs.snapshots import remove_unreferenced
 from ludus.training.dashboard import Dashboard
-from ludus.training.finish import finish
+from ludus.training.finish import concluding
 from ludus.training.loop import Trainer
 from ludus.training.report import write_report
 from ludus.training.start import after_doctor
+from ludus.training.validate import validate
 
 
 @disk_in_one_sentence()
@@ -45,46 +47,67 @@ def resume(
         set_value(config, full, value)
         data["origins"][full] = "command line"
     check_types(config)
-    config.check(game_info(config).rows(config.envs))
+    _require_device(config, folder)
+    validate(config)
     step, state = checkpoint.find(run, mark), run.state()[0]
     run.lock()
-    saved = Checkpoint(run, step)
-    saved.verify()
-    progress = saved.manifest["progress"]
-    if budget.spent(config.train, progress["agent_steps"], progress["seconds"]) >= 1.0:
-        if state == "crashed" and mark is None:  # killed between its last checkpoint and its report
-            _finish_late(run)
+    with contextlib.closing(run):
+        saved = Checkpoint(run, step)
+        saved.verify()
+        if _is_spent(config, saved):
+            if state != "crashed" or mark is not None:
+                raise LudusError(_how_to_go_on(folder, saved))
+            _finish_late(run)  # killed between its last checkpoint and its report
             return run
-        run.close()
-        raise LudusError(
-            f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, "
-            f"{progress['seconds']:.0f} s): "
-            f"raise it with --train.total-agent-steps or --train.total-seconds"
-        )
-    with Dashboard(config, quiet) as dashboard:
-        trainer = Trainer(run, config, display=dashboard)
-        trainer.restore(saved)
-        # until here nothing on disk was changed: what cannot be resumed stays as it was
-        if mark is not None:
-            _drop_newer(run, step)
-        remove_unfinished(run)
-        trainer.cut_back(saved)
-        _say_what_changed(saved.manifest)
-        _say_if_nothing_is_learned(trainer, folder)
-        run.write_config(
-            config,
-            data["origins"],
-            {k: v for k, v in data.items() if k not in ("values", "origins", "versions")},
-        )
-        finish(trainer)
+        with Dashboard(config, quiet) as dashboard:
+            trainer = Trainer(run, config, display=dashboard)
+            trainer.restore(saved)
+            # until here nothing on disk was changed: what cannot be resumed stays as it was
+            if mark is not None:
+                _drop_newer(run, step)
+            remove_unfinished(run)
+            trainer.cut_back(saved)
+            _say_what_changed(saved.manifest)
+            _say_if_nothing_is_learned(trainer, folder)
+            run.write_config(
+                config,
+                data["origins"],
+                {k: v for k, v in data.items() if k not in ("values", "origins", "versions")},
+            )
+            with concluding(trainer):
+                trainer.train()
     return after_doctor(trainer, quiet)
+
+
+def _is_spent(config: Config, saved: Checkpoint) -> bool:
+    progress = saved.manifest["progress"]
+    return budget.spent(config.train, progress["agent_steps"], progress["seconds"]) >= 1.0
+
+
+def _how_to_go_on(folder: Path, saved: Checkpoint) -> str:
+    progress = saved.manifest["progress"]
+    return (
+        f"{folder} has spent its budget ({progress['agent_steps']:,} agent-steps, "
+        f"{progress['seconds']:.0f} s): raise it with --train.total-agent-steps or "
+        "--train.total-seconds"
+    )
+
+
+def _require_device(config: Config, folder: Path) -> None:
+    """The device of a run stays: another one would not go on bit for bit."""
+    try:
+        machine.require(config.device)
+    except LudusError:
+        raise LudusError(
+            f"{folder} was trained on {config.device}, which is not there on this machine: resume "
+            f"it where there is one, or `ludus fork {folder} --device cpu`"
+        ) from None
 
 
 def _finish_late(run: Run) -> None:
     remove_unfinished(run)
     run.note_end("finished")
     write_report(run)
-    run.close()
 
 
 def _say_what_changed(manifest: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,14 @@ from ludus.runs.trust import believe
 from ludus.training import rollback
 from ludus.training.dashboard import Dashboard
 from ludus.training.display import Display
-from ludus.training.finish import finish
+from ludus.training.finish import concluding
 from ludus.training.headline import headline
 from ludus.training.loop import Trainer
 from ludus.training.threads import choose_threads
 from ludus.training.validate import validate
 
-ABANDONED_AFTER = (
-    60.0  # seconds without a change; a run that is just being made has its lock a moment later
-)
+# seconds without a change; a run that is just being made has its lock a moment later
+ABANDONED_AFTER = 60.0
 
 
 def prepare(
@@ -68,12 +67,11 @@ def create(
     origins: Mapping[str, str],
     *,
     extra: Mapping[str, Any] | None = None,
-    begin: Callable[[Trainer], None] | None = None,
+    load_weights: Callable[[Trainer], None] | None = None,
     display: Display | None = None,
     schedules_at: float = 0.0,
 ) -> Trainer:
-    """A new run folder with its checkpoint 0: it appears complete, or not at all. `begin` may load
-    weights first. `schedules_at`:
+    """A new run folder with its checkpoint 0: it appears complete, or not at all. `schedules_at`:
     where its schedules start, for a run that continues another."""
     Run.refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -85,8 +83,8 @@ def create(
         run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         run.write_config(config, origins, extra)
         trainer = Trainer(run, config, display=display)
-        if begin is not None:
-            begin(trainer)
+        if load_weights is not None:
+            load_weights(trainer)
         trainer.begin(schedules_at)
         game = {
             **trainer.batch.received(),
@@ -99,10 +97,8 @@ def create(
         if path.exists():
             path.rmdir()
         partial.rename(path)
-        for folder in (
-            path,
-            *made,
-        ):  # a folder that was made for the run is lost with it unless it is safe itself
+        # a folder that was made for the run is lost with it unless it is safe itself
+        for folder in (path, *made):
             sync_folder(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -115,33 +111,62 @@ def create(
     return trainer
 
 
+@contextlib.contextmanager
+def started(
+    path: str | Path | None,
+    name: str,
+    config: Config,
+    sources: Mapping[str, str],
+    quiet: bool,
+    *,
+    load_weights: Callable[[Trainer], None] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    schedules_at: float = 0.0,
+) -> Iterator[Trainer]:
+    """A new run in `path` (default: runs/NAME-DATE), to be trained within this context, which
+    concludes it."""
+    folder = Path(path) if path is not None else Path("runs") / default_name(name)
+    Run.refuse_existing(folder)
+    config, sources = prepare(config, sources)
+    with Dashboard(config, quiet) as dashboard:
+        trainer = create(
+            folder,
+            config,
+            sources,
+            extra=extra,
+            load_weights=load_weights,
+            display=dashboard,
+            schedules_at=schedules_at,
+        )
+        with concluding(trainer):
+            yield trainer
+
+
 @disk_in_one_sentence()
 def train(
     config: Config,
     sources: Mapping[str, str],
     path: str | Path | None,
     *,
+    name: str = "",
     quiet: bool = False,
     init_from: str | Path | None = None,
     init_modules: Sequence[str] = (),
 ) -> Run:
-    """Creates a run and trains it."""
-    folder = Path(path) if path is not None else Path("runs") / default_name(config.game)
-    Run.refuse_existing(folder)
-    config, sources = prepare(config, sources)
-    extra = {"init_from": str(init_from), "init_modules": list(init_modules)} if init_from else None
+    """Creates a run and trains it. `name`: of its folder, where no path is given (default: the
+    game)."""
 
-    def begin(trainer: Trainer) -> None:
+    def load_weights(trainer: Trainer) -> None:
         if init_from:
-            saved = find_checkpoint(init_from)
-            loaded = weights.load_policies(
-                trainer.algorithm, trainer.batch.layout, saved, init_modules
-            )
-            weights.refuse_other_meaning(saved, config.policy, loaded)
+            saved, layout = find_checkpoint(init_from), trainer.batch.layout
+            loaded = weights.load_policies(trainer.algorithm, layout, saved, init_modules)
+            weights.refuse_other_meaning(saved, trainer.config.policy, loaded)
 
-    with Dashboard(config, quiet) as dashboard:
-        trainer = create(folder, config, sources, extra=extra, begin=begin, display=dashboard)
-        finish(trainer)
+    extra = {"init_from": str(init_from), "init_modules": list(init_modules)} if init_from else None
+    with started(
+        path, name or config.game, config, sources, quiet, load_weights=load_weights, extra=extra
+    ) as trainer:
+        trainer.train()
     return after_doctor(trainer, quiet)
 
 
@@ -169,25 +194,22 @@ def fork(
     a budget of its own, and schedules from their start (or from `schedules_at`, a share from 0 to
     1)."""
     saved = find_checkpoint(reference)
-    folder = Path(path) if path is not None else Path("runs") / default_name(config.game + "-fork")
-    Run.refuse_existing(folder)
-    config, sources = prepare(config, sources)
 
-    def begin(trainer: Trainer) -> None:
+    def load_weights(trainer: Trainer) -> None:
         loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, saved)
-        weights.refuse_other_meaning(saved, config.policy, loaded)
+        weights.refuse_other_meaning(saved, trainer.config.policy, loaded)
 
-    with Dashboard(config, quiet) as dashboard:
-        trainer = create(
-            folder,
-            config,
-            sources,
-            extra={"forked_from": saved.where},
-            begin=begin,
-            display=dashboard,
-            schedules_at=schedules_at,
-        )
-        finish(trainer)
+    with started(
+        path,
+        config.game + "-fork",
+        config,
+        sources,
+        quiet,
+        load_weights=load_weights,
+        extra={"forked_from": saved.where},
+        schedules_at=schedules_at,
+    ) as trainer:
+        trainer.train()
     return after_doctor(trainer, quiet)
 
 

@@ -94,10 +94,9 @@ def _key(config: Config) -> str:
 def _time(config: Config, threads: int) -> float:
     """Seconds of a small iteration: the alternating loop, not the simulator alone."""
     steps = config.learn.bptt or 1
-    steps = max(steps, 4 if steps == 1 else steps)
-    as_large = max(
-        1, config.learn.minibatches * steps // config.learn.rollout
-    )  # so many minibatches are of about the usual size
+    steps = 4 if steps == 1 else steps
+    # so many minibatches are of about the usual size
+    as_large = max(1, config.learn.minibatches * steps // config.learn.rollout)
     minibatches = math.gcd(as_large, config.envs)  # whatever divides envs divides what they give
     probe = replace(
         config,

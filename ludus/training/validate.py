@@ -7,7 +7,7 @@ import math
 
 from ludus import machine
 from ludus.batches import GameInfo, game_info, values_at
-from ludus.config import Config, check_types
+from ludus.config import Config
 from ludus.curriculum.check_stages import check_stages
 from ludus.curriculum.tasks import check_tasks
 from ludus.errors import LudusError
@@ -19,8 +19,8 @@ from ludus.training.memory import check_memory
 
 
 def validate(config: Config) -> GameInfo:
-    """Refuses what cannot work. Says what is known of the game."""
-    check_types(config)
+    """Refuses what cannot work, of a config whose values have the right types. Returns what is
+    known of the game."""
     machine.require(config.device)
     sinks.require(config.log)
     info = game_info(config)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ludus.batches import is_foreign
+from ludus.batches import is_foreign, of_game
 from ludus.batches import make_batch as batch_of
 from ludus.errors import LudusError
 from ludus.films.film import Film
@@ -28,9 +28,8 @@ class Theatre:
         self.library, self.shows = library, shows
         self._films: OrderedDict[tuple[str, str, float], Film | RecordedFilm] = OrderedDict()
         self.maker = FilmMaker(shows)
-        self._lock = (
-            threading.Lock()
-        )  # one simulation is made at a time: compiling twice at once costs twice
+        # one simulation is made at a time: compiling twice at once costs twice
+        self._lock = threading.Lock()
 
     # -- replays -----------------------------------------------------------------------------------
 
@@ -58,7 +57,6 @@ class Theatre:
     def from_run(self, name: str, cast: Sequence[str] = ()) -> Session:
         """The newest policies of a run, in its own game; newer ones take their place between
         episodes."""
-
         run = self.library.run(name)
         config = replace(run.settings(), device="cpu")
         if is_foreign(config.game):
@@ -69,7 +67,7 @@ class Theatre:
         show = self.shows.find(config.game)
         newest = checkpoint.find(run, None)
         with self._lock:
-            batch = batch_of(config, 1, config.eval.seed + 2, held_out=True)
+            batch = of_game(batch_of(config, 1, config.eval.seed + 2, held_out=True))
             policies = self.maker.load(run, newest, batch.layout.describe())
             seat_bots(batch, cast, policies)
         current = [newest]
@@ -109,7 +107,6 @@ class Theatre:
         )
 
     def _guests(self, entry: str, name: str, batch: Batch) -> dict[str, Any]:
-
         run = self.library.run(name)
         policies = self.maker.load(run, checkpoint.find(run, None), batch.layout.describe())
         role = entry.rpartition("=")[0]

@@ -111,13 +111,13 @@ def test_snapshots_are_copies_that_never_change(tmp_path):
             assert hashes.setdefault(step, now) == now
     assert len(hashes) >= 3
     weights = [
-        trainer.league.pool.load(step, "chaser")["action_head.weight"]
+        trainer.league.pool.read(step)["chaser/action_head.weight"]
         for step in trainer.league.pool.steps
     ]
     assert not torch.equal(weights[0], weights[-1])
     trainer.league.pool.path(0).write_bytes(b"something else")
     with pytest.raises(LudusError, match="is not the file that was written"):
-        trainer.league.pool.load(0, "chaser")
+        trainer.league.pool.read(0)
 
 
 def test_a_trainer_measures_itself_against_a_few_of_its_snapshots(tmp_path):

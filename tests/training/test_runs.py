@@ -515,6 +515,48 @@ def test_resume_refuses_before_it_touches_anything(copy):
     ]
 
 
+def test_a_refusal_lets_go_of_the_run(copy):
+    newest = checkpoint.folder(copy, checkpoint.steps(copy)[-1])
+    (newest / "state.safetensors").write_bytes(b"x")
+    with pytest.raises(LudusError, match="bytes instead of") as refused:
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+    assert refused.value.__traceback__ is not None  # as in a notebook, which keeps it
+    older = checkpoint.steps(copy)[-2]
+    api.resume(f"{copy.path}@{older}", quiet=True)
+
+
+def test_an_older_checkpoint_that_is_damaged_hinders_nobody(copy, monkeypatch):
+    """Which snapshots it refers to is not known: all stay."""
+    steps = checkpoint.steps(copy)
+    (checkpoint.folder(copy, steps[0]) / "manifest.json").write_text("{")
+    snapshot = copy.path / "snapshots" / "000000000001.safetensors"
+    snapshot.parent.mkdir()
+    snapshot.write_bytes(b"x")
+    api.resume(f"{copy.path}@{steps[1]}", quiet=True)
+    assert Run(copy.path).state()[0] == "finished" and snapshot.exists()
+
+
+def test_resume_refuses_what_a_new_run_refuses(copy):
+    """Before anything is cut back: here a sink whose package is not installed."""
+    before = (copy.path / "metrics.jsonl").read_bytes()
+    data = copy.read_json("config.json")
+    data["values"]["log.wandb"] = "project"
+    (copy.path / "config.json").write_text(json.dumps(data))
+    with pytest.raises(LudusError, match="wandb"):
+        api.resume(f"{copy.path}@0", quiet=True)
+    assert (copy.path / "metrics.jsonl").read_bytes() == before
+    assert Run(copy.path).state()[0] == "finished"
+
+
+def test_a_run_of_a_gpu_is_not_told_to_use_another_device(copy, monkeypatch):
+    data = copy.read_json("config.json")
+    data["values"]["device"] = "cuda"
+    (copy.path / "config.json").write_text(json.dumps(data))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(LudusError, match=r"trained on cuda.*ludus fork .* --device cpu"):
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+
+
 def test_a_run_in_training_is_not_resumed(copy):
     copy.lock()
     with pytest.raises(LudusError, match="being trained by another process"):
@@ -540,9 +582,8 @@ def test_logs_after_a_resume_from_the_first_checkpoint(copy):
 
 def test_the_best_checkpoint_counts_every_role_and_ties_go_to_the_newer(run):
     best = run.read_json("best.json")
-    assert (
-        best["metric"] == "eval/bot:flee/catch_rate"
-    )  # the only goal against a strong bot that this run evaluates
+    # the only goal against a strong bot that this run evaluates
+    assert best["metric"] == "eval/bot:flee/catch_rate"
     values = {
         m["progress/agent_steps"]: m[best["metric"]] for m in run.metrics() if best["metric"] in m
     }
@@ -620,6 +661,17 @@ def test_load_and_act(run):
     assert many["continuous"].shape == (5, 1) and np.abs(many["continuous"]).max() <= 1
     with pytest.raises(LudusError, match="no role 'runer': did you mean 'runner'"):
         ludus.load(run.path, role="runer")
+
+
+def test_an_evaluation_leaves_threads_as_they_were_and_names_runs_alike(run, monkeypatch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = [ludus.evaluate(run.path, name, 2) for name in (str(run.path), f"run:{run.path}")]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert found[0]["metrics"] == found[1]["metrics"] and "catch_rate" in found[0]["metrics"]
 
 
 def test_evaluation_counts_every_env_equally_and_repeats(run):

@@ -157,6 +157,25 @@ def test_trusting_a_run_executes_its_code(received, capsys):
     assert os.path.exists("executed") and "has no 'GAME'" in error
 
 
+def test_the_flag_may_be_written_out(received, capsys):
+    forge(received, game="payload:GAME")
+    assert "--trust" in refused(capsys, "fork", "run", "--trust", "False")
+    assert not os.path.exists("executed")
+
+
+def test_opponents_can_be_trusted_in_python(received, shared):
+    forge(received, game="payload:GAME")
+    league = {"league.opponents": ("run",), "league.mix": "self 1, pool 1", "envs": 8}
+    with pytest.raises(LudusError, match="trust=True"):
+        ludus.train("pursuit", run="new", quiet=True, total_agent_steps=20_000, **league)
+    assert not os.path.exists("executed")
+    with pytest.raises(LudusError):  # its game is no game of this kind: but it was loaded
+        ludus.train(
+            "pursuit", run="new", quiet=True, trust=True, total_agent_steps=20_000, **league
+        )
+    assert os.path.exists("executed")
+
+
 def test_a_run_made_here_is_trusted_by_other_processes_too(tmp_path, monkeypatch):
     monkeypatch.setattr(trust, "_trusted", set())
     game = "tests.league.games:DUEL"

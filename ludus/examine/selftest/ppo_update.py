@@ -11,7 +11,6 @@ from ludus.examine.selftest.plain_ppo import BUFFERS, at_share, every
 from ludus.examine.selftest.scene import ROLLOUT, SHARE, Session, nothing
 
 PPO = "ludus/algorithms/ppo.py"
-AUXILIARY = "auxiliary_loss"
 
 
 @part("advantages", "ludus/algorithms/advantage.py")
