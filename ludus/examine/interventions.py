@@ -25,10 +25,9 @@ from ludus.networks.policy import Policy
 from ludus.networks.strategy import HISTORY
 from ludus.play.evaluate import intervals, measure
 from ludus.play.silence import messages_of, without_messages
-from ludus.protocols import ActingPolicy
+from ludus.protocols import ActingPolicy, Batch
 from ludus.runs.load import load_policies
 from ludus.runs.run import Run, split_reference
-from ludus.sim import Batch
 
 FILE = "examined.jsonl"
 EPISODES = 64
@@ -107,11 +106,11 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
             f"{folder} has no memory, no messages and no strategy vector: there is nothing to take "
             "away from it (leave --examine out)"
         )
-    first = of_game(make_batch(config, 1, 0))
+    first = make_batch(config, 1, 0)
     against = opponent(first)
 
     def make(num_envs: int) -> Batch:
-        return of_game(make_batch(config, num_envs, config.eval.seed + 1, held_out=True))
+        return make_batch(config, num_envs, config.eval.seed + 1, held_out=True)
 
     for role, todo in wanted.items():
         for kind in ["none", *todo] if todo else []:
@@ -125,7 +124,7 @@ def examine_run(reference: str, episodes: int = EPISODES) -> dict[str, Any]:
     for role, predictor in predictors(reference, first.layout.observation).items():
         policy = policies[role]
         assert isinstance(policy, Policy)  # what predicts keys was learned with one
-        keys = foretold(make, policy, predictor, bots_of(first), config.eval.seed + 1)
+        keys = foretold(make, policy, predictor, bots_of(of_game(first)), config.eval.seed + 1)
         line |= {f"intervention/{role}/none/{name}": value for name, value in keys.items()}
     with open(run.path / FILE, "a") as file:
         file.write(json.dumps(line) + "\n")

@@ -238,7 +238,7 @@ class Checkpoint:
                     f"{path} is not the file that was written (its hash differs); "
                     f"{_alternative(self.run, self.step)}"
                 )
-            return load(data)
+            return dict(sorted(load(data).items()))
         except (OSError, SafetensorError) as error:
             raise LudusError(
                 f"{path} cannot be read ({reason(error)}): {_alternative(self.run, self.step)}"

@@ -192,6 +192,9 @@ def test_connections_are_counted_and_slow_ones_closed(monkeypatch):
         assert [raw.read_rest() for raw in slow] == [b""] * 3  # after their second
         for raw in slow:
             raw.socket.close()
+        while any(thread.is_alive() for thread in gate._serving):
+            time.sleep(0.01)
+        monkeypatch.setattr(gates, "HANDSHAKE_SECONDS", 30.0)
         assert refusal(gate.url()) == "welcome"
     finally:
         gate.close()
