@@ -8,10 +8,20 @@ import pytest
 
 from ludus.errors import LudusError
 from ludus.games.hide_and_seek import terrain
+from ludus.games.hide_and_seek.bots import (
+    FORWARD,
+    JUMP,
+    LOOKING,
+    PLACE,
+    REMOVE,
+    STRAFE,
+    TURNING,
+)
 from ludus.games.hide_and_seek.observation import RAY_DISTANCE, RAY_KIND
 from ludus.games.hide_and_seek.physics import EYE, HALF, collides
 from ludus.games.hide_and_seek.spec import GAME
 from ludus.sim import Batch
+from ludus.sim.layout import Layout
 
 FLAT = dict(height_range=0.0, trees=0.0, boulders=0.0, walls=0.0, terrain_mode=0, terrains=1)
 GROUND = 2.0  # of a flat world
@@ -805,6 +815,13 @@ def test_what_cannot_work_is_refused_with_both_numbers(overrides, message):
 
 
 # -- bots ------------------------------------------------------------------------------------------
+
+
+def test_bots_write_every_action_where_the_layout_has_it():
+    layout = Layout(GAME, GAME.resolve())
+    levers, keys = (FORWARD, STRAFE, TURNING, LOOKING), (JUMP, PLACE, REMOVE)
+    assert [layout.continuous[at] for at in levers] == ["forward", "strafe", "turn", "look"]
+    assert [layout.binary[at] for at in keys] == ["jump", "place", "remove"]
 
 
 def rates(preset=None, bots=("seeker", "hider"), num_envs=384):

@@ -10,9 +10,10 @@ import pytest
 
 import ludus
 from ludus.errors import LudusError
-from ludus.games.mechs import maps, voxels
+from ludus.games.mechs import bots, maps, voxels
 from ludus.games.mechs.classes import (
     DISSIPATION,
+    GUNS,
     HALF,
     HEAT_CAP,
     HEAVY,
@@ -20,6 +21,7 @@ from ludus.games.mechs.classes import (
     MAX_HP,
     MEDIUM,
     SCOUT,
+    SPECIAL,
     SPEED,
     TALL,
     TONS,
@@ -1063,6 +1065,17 @@ def test_a_policy_fits_every_size_of_team_and_world():
 
 def test_an_env_is_small():
     assert Batch(GAME, 1, overrides=dict(maps=1)).layout.bytes_per_env() < 60_000
+
+
+def test_bots_write_every_action_where_the_layout_has_it():
+    layout = Layout(GAME, GAME.resolve())
+    levers = bots.FORWARD, bots.STRAFE, bots.VERTICAL, bots.TURNING, bots.MESSAGE
+    named = ["forward", "strafe", "vertical", "turn", "message0"]
+    assert [layout.continuous[at] for at in levers] == named
+    keys = [*range(GUNS), SPECIAL, bots.VENT_KEY, bots.EWAR_KEY]
+    assert [layout.binary[at] for at in keys] == list(KEYS)
+    assert layout.binary_mask_at[:GUNS] == list(range(GUNS))
+    assert list(layout.choices)[bots.TARGET] == "target"
 
 
 def wins(first, second, num_envs, seed=0, **options):

@@ -16,6 +16,11 @@ FREE, STEP_UP, WALL = 0, 1, 2
 REMEMBER_HIDER, REMEMBER_SEEKER = 4.0, 5.0  # seconds
 COVER = 1.0  # what being out of sight is worth to a hider, in units of 8 metres' distance
 
+# where the actions are in the packed arrays: in the order of the declaration
+FORWARD, STRAFE, TURNING, LOOKING = range(4)
+JUMP, PLACE, REMOVE = range(3)
+WRITES = ("continuous", "binary", "bot_goal", "bot_heading", "bot_timer", "bot_stuck")
+
 
 def way(solid, env, world, x, y, z):
     """Can a body stand here: yes, after a jump, or not at all?"""
@@ -74,11 +79,8 @@ def act(
     bot_heading,
     bot_stuck,
     key,
-    action_forward,
-    action_strafe,
-    action_turn,
-    action_look,
-    action_jump,
+    continuous,
+    binary,
     go_x,
     go_z,
     view,
@@ -115,15 +117,19 @@ def act(
         go_x, go_z = float32(0.0), float32(0.0)
     turned = towards(yaw[env, agent], view)
     facing = yaw[env, agent] + TURN * turned
-    action_turn[env, agent] = turned
-    action_look[env, agent] = geometry.clamp((view_up - pitch[env, agent]) / LOOK, -1.0, 1.0)
-    action_forward[env, agent] = geometry.clamp(
+    continuous[env, agent, TURNING] = turned
+    continuous[env, agent, LOOKING] = geometry.clamp(
+        (view_up - pitch[env, agent]) / LOOK, -1.0, 1.0
+    )
+    continuous[env, agent, FORWARD] = geometry.clamp(
         pace * (go_x * math.cos(facing) + go_z * math.sin(facing)), -1.0, 1.0
     )
-    action_strafe[env, agent] = geometry.clamp(
+    continuous[env, agent, STRAFE] = geometry.clamp(
         pace * (go_z * math.cos(facing) - go_x * math.sin(facing)), -1.0, 1.0
     )
-    action_jump[env, agent] = 1 if jump else 0
+    binary[env, agent, JUMP] = 1 if jump else 0
+    binary[env, agent, PLACE] = 0
+    binary[env, agent, REMOVE] = 0
 
 
 def look_up_at(position, seen_at, env, agent):
@@ -132,21 +138,6 @@ def look_up_at(position, seen_at, env, agent):
     dz = seen_at[env, agent, 2] - position[env, agent, 2]
     dy = seen_at[env, agent, 1] + CHEST - position[env, agent, 1] - EYE
     return math.atan2(dy, max(math.sqrt(dx * dx + dz * dz), 0.5))
-
-
-WRITES = (
-    "action_forward",
-    "action_strafe",
-    "action_turn",
-    "action_look",
-    "action_jump",
-    "action_place",
-    "action_remove",
-    "bot_goal",
-    "bot_heading",
-    "bot_timer",
-    "bot_stuck",
-)
 
 
 @phase(lanes="agents", writes=WRITES)
@@ -169,18 +160,11 @@ def seeker(
     bot_heading,
     bot_timer,
     bot_stuck,
-    action_forward,
-    action_strafe,
-    action_turn,
-    action_look,
-    action_jump,
-    action_place,
-    action_remove,
+    continuous,
+    binary,
 ):
     """Runs at the hider it sees, else to where it saw one last; then walks from place to place,
     looking left and right."""
-    action_place[env, agent] = 0
-    action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
     view_up, swing, pace = 0.0, 0.0, 1.0
     if bot_timer[env, agent] > 0:
@@ -227,11 +211,8 @@ def seeker(
         bot_heading,
         bot_stuck,
         key,
-        action_forward,
-        action_strafe,
-        action_turn,
-        action_look,
-        action_jump,
+        continuous,
+        binary,
         to_x,
         to_z,
         math.atan2(to_z, to_x) + swing,
@@ -317,18 +298,11 @@ def hider(
     bot_heading,
     bot_timer,
     bot_stuck,
-    action_forward,
-    action_strafe,
-    action_turn,
-    action_look,
-    action_jump,
-    action_place,
-    action_remove,
+    continuous,
+    binary,
 ):
     """Gets out of the line of sight of the seeker it saw, then away from it, looking back; at rest
     it looks around."""
-    action_place[env, agent] = 0
-    action_remove[env, agent] = 0
     x, z = position[env, agent, 0], position[env, agent, 2]
     view, view_up, pace = yaw[env, agent] + math.radians(95.0), 0.0, 0.0
     if bot_timer[env, agent] > 0:
@@ -359,11 +333,8 @@ def hider(
         bot_heading,
         bot_stuck,
         key,
-        action_forward,
-        action_strafe,
-        action_turn,
-        action_look,
-        action_jump,
+        continuous,
+        binary,
         to_x,
         to_z,
         view,

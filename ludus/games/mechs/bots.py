@@ -6,12 +6,14 @@ Frozen: trained agents are measured against them.
 import math
 
 from ludus.games.mechs.classes import (
+    GUNS,
     HEAT,
     HEAT_CAP,
     HEAVY,
     LOADOUT,
     NO_WEAPON,
     SCOUT,
+    SPECIAL,
     STEP_SECONDS,
     TURN,
 )
@@ -29,20 +31,12 @@ STAND_OFF, HEAVY_STAND_OFF = 5.0, 9.0  # metres a hunter keeps from its prey
 SLOW = 1.0  # metres a second: a mech that wants to move and is slower is stuck
 COOL, TOO_HOT = 0.5, 0.8  # of the heat cap: where a bot vents without and with foes about
 
-WRITES = (
-    "action_forward",
-    "action_strafe",
-    "action_vertical",
-    "action_turn",
-    "action_primary",
-    "action_secondary",
-    "action_tertiary",
-    "action_special",
-    "action_vent",
-    "action_ewar",
-    "action_target",
-    "action_message",
-)
+# Where the actions are in the packed arrays: in the order of the declaration. The guns come first
+# among the keys, and among what may be masked.
+FORWARD, STRAFE, VERTICAL, TURNING, MESSAGE = range(5)
+VENT_KEY, EWAR_KEY = 4, 5
+TARGET = 0
+WRITES = ("continuous", "binary", "choices")
 
 
 def choose_target(contact, line, env, agent, per_team):
@@ -114,21 +108,7 @@ def downhill(bank_distance, position, env, agent, chart, world, per_team):
     return best_x, best_z
 
 
-def walk(
-    yaw,
-    velocity,
-    kind,
-    env,
-    agent,
-    action_forward,
-    action_strafe,
-    action_vertical,
-    action_turn,
-    go_x,
-    go_z,
-    view_x,
-    view_z,
-):
+def walk(yaw, velocity, kind, env, agent, continuous, go_x, go_z, view_x, view_z):
     """Moves along (go_x, go_z), of length at most 1, while turning to look along (view_x, view_z).
     Uses jets where stuck."""
     most = TURN[kind[agent]] * STEP_SECONDS
@@ -137,13 +117,13 @@ def walk(
     )
     angle = yaw[env, agent] + turn * most
     ahead_x, ahead_z = math.cos(angle), math.sin(angle)
-    action_turn[env, agent] = turn
-    action_forward[env, agent] = geometry.clamp(go_x * ahead_x + go_z * ahead_z, -1.0, 1.0)
-    action_strafe[env, agent] = geometry.clamp(go_z * ahead_x - go_x * ahead_z, -1.0, 1.0)
+    continuous[env, agent, TURNING] = turn
+    continuous[env, agent, FORWARD] = geometry.clamp(go_x * ahead_x + go_z * ahead_z, -1.0, 1.0)
+    continuous[env, agent, STRAFE] = geometry.clamp(go_z * ahead_x - go_x * ahead_z, -1.0, 1.0)
     stuck = abs(velocity[env, agent, 0]) + abs(velocity[env, agent, 2]) < SLOW and (
         go_x != 0.0 or go_z != 0.0
     )
-    action_vertical[env, agent] = 1.0 if stuck else 0.0
+    continuous[env, agent, VERTICAL] = 1.0 if stuck else 0.0
 
 
 def affordable(heat, kind, env, agent, gun):
@@ -151,43 +131,18 @@ def affordable(heat, kind, env, agent, gun):
     return weapon != NO_WEAPON and heat[env, agent] + HEAT[weapon] < HEAT_CAP[kind[agent]]
 
 
-def fight(
-    env,
-    agent,
-    message,
-    kind,
-    heat,
-    mask_primary,
-    mask_secondary,
-    mask_tertiary,
-    action_primary,
-    action_secondary,
-    action_tertiary,
-    action_special,
-    action_vent,
-    action_ewar,
-    action_target,
-    action_message,
-    slot,
-):
+def fight(env, agent, message, kind, heat, action_mask, continuous, binary, choices, slot):
     """Fires what can fire at the contact in a slot without overheating. Scouts jam."""
-    action_target[env, agent] = slot + 1
-    cap = HEAT_CAP[kind[agent]]
-    vent = heat[env, agent] > (COOL if slot < 0 else TOO_HOT) * cap
-    action_vent[env, agent] = 1 if vent else 0
-    action_primary[env, agent] = (
-        1 if mask_primary[env, agent] and affordable(heat, kind, env, agent, 0) else 0
-    )
-    action_secondary[env, agent] = (
-        1 if mask_secondary[env, agent] and affordable(heat, kind, env, agent, 1) else 0
-    )
-    action_tertiary[env, agent] = (
-        1 if mask_tertiary[env, agent] and affordable(heat, kind, env, agent, 2) else 0
-    )
-    action_special[env, agent] = 0
-    action_ewar[env, agent] = 1 if kind[agent] == SCOUT and not vent else 0
+    choices[env, agent, TARGET] = slot + 1
+    vent = heat[env, agent] > (COOL if slot < 0 else TOO_HOT) * HEAT_CAP[kind[agent]]
+    for gun in range(GUNS):
+        ready = action_mask[env, agent, gun] and affordable(heat, kind, env, agent, gun)
+        binary[env, agent, gun] = 1 if ready else 0
+    binary[env, agent, SPECIAL] = 0
+    binary[env, agent, VENT_KEY] = 1 if vent else 0
+    binary[env, agent, EWAR_KEY] = 1 if kind[agent] == SCOUT and not vent else 0
     for i in range(message):
-        action_message[env, agent, i] = 0.0
+        continuous[env, agent, MESSAGE + i] = 0.0
 
 
 def towards(position, env, agent, x, z):
@@ -224,21 +179,10 @@ def objective(
     line,
     bank_zone,
     bank_distance,
-    mask_primary,
-    mask_secondary,
-    mask_tertiary,
-    action_forward,
-    action_strafe,
-    action_vertical,
-    action_turn,
-    action_primary,
-    action_secondary,
-    action_tertiary,
-    action_special,
-    action_vent,
-    action_ewar,
-    action_target,
-    action_message,
+    action_mask,
+    continuous,
+    binary,
+    choices,
 ):
     """Walks to the middle of the zone by the shortest way and shoots at what it knows of."""
     slot = choose_target(contact, line, env, agent, per_team)
@@ -247,40 +191,8 @@ def objective(
     view_x, view_z = look_at(position, contact, env, agent, slot, go_x, go_z)
     if zone_distance(bank_zone, position, env, agent, here) < SETTLED * bank_zone[here, 2]:
         go_x, go_z = float32(0.0), float32(0.0)
-    walk(
-        yaw,
-        velocity,
-        kind,
-        env,
-        agent,
-        action_forward,
-        action_strafe,
-        action_vertical,
-        action_turn,
-        go_x,
-        go_z,
-        view_x,
-        view_z,
-    )
-    fight(
-        env,
-        agent,
-        message,
-        kind,
-        heat,
-        mask_primary,
-        mask_secondary,
-        mask_tertiary,
-        action_primary,
-        action_secondary,
-        action_tertiary,
-        action_special,
-        action_vent,
-        action_ewar,
-        action_target,
-        action_message,
-        slot,
-    )
+    walk(yaw, velocity, kind, env, agent, continuous, go_x, go_z, view_x, view_z)
+    fight(env, agent, message, kind, heat, action_mask, continuous, binary, choices, slot)
 
 
 @phase(lanes="agents", writes=WRITES)
@@ -302,21 +214,10 @@ def hunter(
     bank_distance,
     bank_stand,
     bank_floor,
-    mask_primary,
-    mask_secondary,
-    mask_tertiary,
-    action_forward,
-    action_strafe,
-    action_vertical,
-    action_turn,
-    action_primary,
-    action_secondary,
-    action_tertiary,
-    action_special,
-    action_vent,
-    action_ewar,
-    action_target,
-    action_message,
+    action_mask,
+    continuous,
+    binary,
+    choices,
 ):
     """Runs at the nearest foe it knows of; without one it goes to the zone and looks towards where
     the others start."""
@@ -341,40 +242,8 @@ def hunter(
             corner = float32(world) if agent < per_team else float32(0.0)
             view_x, view_z, _ = towards(position, env, agent, corner, corner)
             go_x, go_z = float32(0.0), float32(0.0)
-    walk(
-        yaw,
-        velocity,
-        kind,
-        env,
-        agent,
-        action_forward,
-        action_strafe,
-        action_vertical,
-        action_turn,
-        go_x,
-        go_z,
-        view_x,
-        view_z,
-    )
-    fight(
-        env,
-        agent,
-        message,
-        kind,
-        heat,
-        mask_primary,
-        mask_secondary,
-        mask_tertiary,
-        action_primary,
-        action_secondary,
-        action_tertiary,
-        action_special,
-        action_vent,
-        action_ewar,
-        action_target,
-        action_message,
-        slot,
-    )
+    walk(yaw, velocity, kind, env, agent, continuous, go_x, go_z, view_x, view_z)
+    fight(env, agent, message, kind, heat, action_mask, continuous, binary, choices, slot)
 
 
 @phase(lanes="agents", writes=WRITES)
@@ -394,21 +263,10 @@ def defender(
     line,
     bank_zone,
     bank_distance,
-    mask_primary,
-    mask_secondary,
-    mask_tertiary,
-    action_forward,
-    action_strafe,
-    action_vertical,
-    action_turn,
-    action_primary,
-    action_secondary,
-    action_tertiary,
-    action_special,
-    action_vent,
-    action_ewar,
-    action_target,
-    action_message,
+    action_mask,
+    continuous,
+    binary,
+    choices,
 ):
     """Stops as soon as it is inside the zone, on its own side, and shoots at what comes."""
     slot = choose_target(contact, line, env, agent, per_team)
@@ -420,37 +278,5 @@ def defender(
         go_x, go_z = downhill(bank_distance, position, env, agent, here, world, per_team)
         view_x, view_z = go_x, go_z
     view_x, view_z = look_at(position, contact, env, agent, slot, view_x, view_z)
-    walk(
-        yaw,
-        velocity,
-        kind,
-        env,
-        agent,
-        action_forward,
-        action_strafe,
-        action_vertical,
-        action_turn,
-        go_x,
-        go_z,
-        view_x,
-        view_z,
-    )
-    fight(
-        env,
-        agent,
-        message,
-        kind,
-        heat,
-        mask_primary,
-        mask_secondary,
-        mask_tertiary,
-        action_primary,
-        action_secondary,
-        action_tertiary,
-        action_special,
-        action_vent,
-        action_ewar,
-        action_target,
-        action_message,
-        slot,
-    )
+    walk(yaw, velocity, kind, env, agent, continuous, go_x, go_z, view_x, view_z)
+    fight(env, agent, message, kind, heat, action_mask, continuous, binary, choices, slot)
