@@ -74,6 +74,14 @@ def read(
     raise error(f"{where}: unknown opponent '{text[:80]}': {nearest(text, known)}")
 
 
+def named(text: str) -> Who:
+    """Of a name that was understood before, as logs and lineups have it."""
+    kind, colon, name = text.partition(":")
+    if colon and kind in (BOT, SNAPSHOT, RUN):
+        return Who(kind, name)
+    return Who(text) if text in (SELF, BOTS, POOL, SNAPSHOTS) else Who(RUN, text)
+
+
 def is_run(text: str) -> bool:
     """Is there a run of this name, or is it written as only a run is: RUN@STEP, FOLDER/RUN?"""
     return "@" in text or "/" in text or (Path(text) / "config.json").exists()

@@ -15,6 +15,7 @@ from ludus.files import read_lines, understood, write_atomically
 from ludus.league.ratings import rate, win_rates
 from ludus.machine import set_threads
 from ludus.runs.run import Run, split_reference
+from ludus.who import named
 
 WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
 
@@ -149,7 +150,7 @@ def show_payoff(payoff: dict[str, Any]) -> None:
         headings = [
             "",
             "",
-            *(numbers.get(column, column.removeprefix("bot:")) for column in across),
+            *(numbers.get(column, named(column).name or column) for column in across),
         ]
         print_table(
             title,

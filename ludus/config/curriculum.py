@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ludus.config.limits import AtLeast, Below, OneOf
 from ludus.errors import LudusError
+
+if TYPE_CHECKING:
+    from ludus.config.experiment import Config
 
 VARY = "curriculum.tasks.vary."  # followed by the name of a game parameter
 
@@ -36,6 +39,45 @@ class Stage:
     game: dict[str, float] = field(default_factory=dict)
     """Game parameters, reward.TERM weights and sizes of this stage. What a stage leaves out is as
     the run's game has it."""
+
+    def check(self, where: str, is_last: bool) -> None:
+        """Refuses a stage that never ends, or that waits although nothing follows it."""
+        if is_last:
+            self._check_last(where)
+            return
+        if not self.opponent and not self.metric and self.most_agent_steps is None:
+            raise LudusError(
+                f"{where} never ends: give it an opponent whose defeat ends it, such as "
+                "bot:random, a metric and its threshold, or most_agent_steps"
+            )
+        if self.opponent and self.metric:
+            raise LudusError(
+                f"{where} ends by {self.opponent} and by {self.metric}: use one of them"
+            )
+        if self.opponent and not 0 < self.win_rate < 1:
+            raise LudusError(
+                f"{where} ends at a win rate of {self.win_rate}, which a lower bound never "
+                "reaches: use less than 1"
+            )
+        if self.metric and self.threshold is None:
+            raise LudusError(
+                f"{where} ends by {self.metric} but has no threshold: say what it must reach"
+            )
+        least = max(1, self.least_agent_steps)
+        if self.most_agent_steps is not None and self.most_agent_steps < least:
+            raise LudusError(
+                f"{where} lasts at most {self.most_agent_steps:,} agent-steps but at least "
+                f"{least:,}: raise most_agent_steps or lower least_agent_steps"
+            )
+
+    def _check_last(self, where: str) -> None:
+        if self.opponent or self.metric or self.most_agent_steps is not None:
+            asked = self.opponent and f"{self.opponent} to be beaten"
+            waits = asked or self.metric or f"{self.most_agent_steps} agent-steps to pass"
+            raise LudusError(
+                f"{where} waits for {waits}, but nothing follows it: leave opponent, metric and "
+                "most_agent_steps of the last stage empty"
+            )
 
 
 @dataclass(kw_only=True)
@@ -88,3 +130,25 @@ class CurriculumConfig:
     """The stage to begin with, for a run that goes on from a policy trained on the earlier ones
     (--init-from)."""
     tasks: TasksConfig = field(default_factory=TasksConfig)
+
+    def check(self, config: Config) -> None:
+        """Refuses settings that cannot work together."""
+        count = len(self.stages)
+        if not 1 <= self.first_stage <= max(count, 1):
+            raise LudusError(
+                f"curriculum.first_stage is {self.first_stage}, but there are {count} stages: use "
+                f"1 to {max(count, 1)}"
+            )
+        for number, stage in enumerate(self.stages, 1):
+            stage.check(f"stage {number} of {count}", is_last=number == count)
+        if self.stages and config.league.mix:
+            raise LudusError(
+                "league.mix and curriculum.stages are both set: a stage brings its own mix; leave "
+                "league.mix empty"
+            )
+        if self.tasks.vary and any(stage.game for stage in self.stages):
+            raise LudusError(
+                "curriculum.tasks and stages with game values would both set parameters: use one "
+                "of them"
+            )
+        self.tasks.check()

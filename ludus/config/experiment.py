@@ -74,17 +74,11 @@ class Config:
         check_limits(self)
         algorithm, budget = self.algorithm_settings, self.train.total_agent_steps
         algorithm.check(self, rows)
-        self.policy.strategy.check()
+        self.policy.check()
         self.league.check(self)
-        self.curriculum.tasks.check()
-        if self.eval.seed == self.seed:
-            raise LudusError(
-                f"eval.seed={self.eval.seed} is the seed that is trained on: use another"
-            )
-        if budget is None and self.train.total_seconds is None:
-            raise LudusError(
-                "no budget is given: set train.total_agent_steps or train.total_seconds"
-            )
+        self.curriculum.check(self)
+        self.eval.check(self)
+        self.train.check()
         rollout = algorithm.rollout * sum(rows.values())
         if budget is not None and rollout > budget:
             section = "rainbow" if self.algorithm == "rainbow" else "learn"

@@ -40,11 +40,6 @@ class LeagueConfig:
 
     def check(self, config: Config) -> None:
         """Refuses opponents that nobody could meet."""
-        if config.curriculum.stages and self.mix:
-            raise LudusError(
-                "league.mix and curriculum.stages are both set: a stage brings its own mix; leave "
-                "league.mix empty"
-            )
         pool = uses_pool(config)
         if self.opponents and not pool:
             raise LudusError(

@@ -95,3 +95,16 @@ class PolicyConfig:
     """Observation entries, by the beginning of their name, that the network does not hear at the
     start (zero weights): many entries of little meaning, such as rays, drown the few that matter
     until the network has learned to tell them apart."""
+
+    def check(self) -> None:
+        """Refuses settings that cannot work together."""
+        self.strategy.check()
+        if self.sets and self.normalise_observation:
+            raise LudusError(
+                "policy.sets needs policy.normalise_observation False: statistics of its own for "
+                "every entry tell members apart"
+            )
+        if self.sets and not self.hidden:
+            raise LudusError(
+                "policy.sets joins in the first hidden layer: give policy.hidden a layer"
+            )

@@ -4,9 +4,13 @@ falls ill."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ludus.config.limits import Above, AtLeast, OneOf
+from ludus.errors import LudusError
+
+if TYPE_CHECKING:
+    from ludus.config.experiment import Config
 
 ON_CRITICAL = ("warn", "stop", "rollback")
 
@@ -34,6 +38,13 @@ class TrainConfig:
     triton and a C compiler are found: 1.6 to 2.5 times as fast there, after up to half a minute of
     compiling)."""
 
+    def check(self) -> None:
+        """Refuses training without an end."""
+        if self.total_agent_steps is None and self.total_seconds is None:
+            raise LudusError(
+                "no budget is given: set train.total_agent_steps or train.total_seconds"
+            )
+
 
 @dataclass(kw_only=True)
 class EvalConfig:
@@ -51,6 +62,11 @@ class EvalConfig:
     """Seed of the evaluation envs."""
     greedy: bool = True
     """Evaluate the most likely action too, beside sampled ones."""
+
+    def check(self, config: Config) -> None:
+        """Refuses to measure on what is trained on."""
+        if self.seed == config.seed:
+            raise LudusError(f"eval.seed={self.seed} is the seed that is trained on: use another")
 
 
 @dataclass(kw_only=True)

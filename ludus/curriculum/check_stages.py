@@ -18,31 +18,21 @@ from ludus.who import read_mix
 
 
 def check_stages(config: Config, info: GameInfo) -> None:
-    """Refuses a curriculum that can never move on, begins where there is no stage, or changes the
-    game in a way that it cannot be changed."""
-    stages, first = config.curriculum.stages, config.curriculum.first_stage
-    layout, bots, game = info.layout, info.bots, info.game
-    if not 1 <= first <= max(len(stages), 1):
-        raise LudusError(
-            f"curriculum.first_stage is {first}, but there are {len(stages)} stages: use 1 to "
-            f"{max(len(stages), 1)}"
-        )
-    for i, stage in enumerate(stages):
-        where = f"stage {i + 1} of {len(stages)}"
-        if i == len(stages) - 1:
-            _check_last(stage, where)
-        else:
-            _check_end(stage, where)
-            _check_opponent(stage, where, layout, bots)
-            _check_metric(stage, where, layout, game)
-        if stage.metric.startswith("eval/"):
-            names = evaluated(config, info)
-            refuse_unevaluated(f"metric of stage {i + 1}", stage.metric, names, greedy=False)
+    """Refuses a curriculum that can never move on in this game, or changes it in a way that it
+    cannot be changed."""
+    stages, layout, bots, game = (config.curriculum.stages, info.layout, info.bots, info.game)
     if stages and game is None:
         raise LudusError(
             f"{config.game} has no opponents and no parameters that stages could change: leave "
             "curriculum.stages empty"
         )
+    for i, stage in enumerate(stages):
+        where = f"stage {i + 1} of {len(stages)}"
+        _check_opponent(stage, where, layout, bots)
+        _check_metric(stage, where, layout, game)
+        if stage.metric.startswith("eval/"):
+            names = evaluated(config, info)
+            refuse_unevaluated(f"metric of stage {i + 1}", stage.metric, names, greedy=False)
     for i, stage in enumerate(stages):
         _check_values(stage, f"stage {i + 1} of {len(stages)}", config, info)
 
@@ -66,39 +56,6 @@ def _check_values(stage: Stage, where: str, config: Config, info: GameInfo) -> N
         config.check({s.role: s.count * s.teams * config.envs for s in layout.seats})
 
 
-def _check_last(stage: Stage, where: str) -> None:
-    if stage.opponent or stage.metric or stage.most_agent_steps is not None:
-        asked = stage.opponent and f"{stage.opponent} to be beaten"
-        waits = asked or stage.metric or f"{stage.most_agent_steps} agent-steps to pass"
-        raise LudusError(
-            f"{where} waits for {waits}, but nothing follows it: leave opponent, metric and "
-            "most_agent_steps of the last stage empty"
-        )
-
-
-def _check_end(stage: Stage, where: str) -> None:
-    if not stage.opponent and not stage.metric and stage.most_agent_steps is None:
-        raise LudusError(
-            f"{where} never ends: give it an opponent whose defeat ends it, such as bot:random, a "
-            "metric and its threshold, "
-            f"or most_agent_steps"
-        )
-    if stage.opponent and stage.metric:
-        raise LudusError(f"{where} ends by {stage.opponent} and by {stage.metric}: use one of them")
-    if stage.metric and stage.threshold is None:
-        raise LudusError(
-            f"{where} ends by {stage.metric} but has no threshold: say what it must reach"
-        )
-    if stage.most_agent_steps is not None and stage.most_agent_steps < max(
-        1, stage.least_agent_steps
-    ):
-        raise LudusError(
-            f"{where} lasts at most {stage.most_agent_steps:,} agent-steps but at least "
-            f"{max(1, stage.least_agent_steps):,}: "
-            f"raise most_agent_steps or lower least_agent_steps"
-        )
-
-
 def _check_opponent(
     stage: Stage, where: str, layout: LayoutProtocol, bots: Mapping[str, Mapping[str, int]]
 ) -> None:
@@ -109,11 +66,6 @@ def _check_opponent(
         raise LudusError(
             f"{where} waits for {stage.opponent} to be beaten but never meets it: it meets "
             f"{', '.join(met) or 'only itself'}"
-        )
-    if not 0 < stage.win_rate < 1:
-        raise LudusError(
-            f"{where} ends at a win rate of {stage.win_rate}, which a lower bound never reaches: "
-            "use less than 1"
         )
     if stage.least_episodes > RECENT:
         raise LudusError(

@@ -189,11 +189,6 @@ def check_tasks(config: Config, info: GameInfo) -> None:
                 f"{name} follows a schedule in game.{name} and varies in curriculum.tasks: use one "
                 "of them"
             )
-    if any(stage.game for stage in config.curriculum.stages):
-        raise LudusError(
-            "curriculum.tasks and stages with game values would both set parameters: use one of "
-            "them"
-        )
     if tasks.goal is not None and tasks.goal not in game.goal_metrics:
         raise LudusError(
             f"curriculum.tasks.goal={tasks.goal}: {nearest(tasks.goal, game.goal_metrics)}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from ludus.league.payoff import Table, columns
 from ludus.league.ratings import Rating
+from ludus.who import SNAPSHOT, named
 
 
 def figure(ratings: Mapping[str, Rating], tables: Mapping[str, Table]) -> Any:
@@ -30,10 +31,9 @@ def _ratings(axes: Any, ratings: Mapping[str, Rating]) -> None:
     lines: dict[str, list[tuple[int, Rating]]] = {}
     for name, rating in ratings.items():
         player = name.removeprefix(rating.role + " ")
-        if player.startswith("snapshot:"):
-            lines.setdefault(rating.role, []).append(
-                (int(player.removeprefix("snapshot:")), rating)
-            )
+        who = named(player)
+        if who.kind == SNAPSHOT:
+            lines.setdefault(rating.role, []).append((int(who.name), rating))
         else:
             axes.axhline(rating.mean, linewidth=0.8, linestyle=":", color="gray")
             axes.annotate(

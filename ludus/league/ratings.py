@@ -17,6 +17,7 @@ from openskill.models import BradleyTerryFull
 from ludus.files import read_lines
 from ludus.intervals import Z, wilson
 from ludus.runs.run import Run
+from ludus.who import SNAPSHOT, named
 
 MOST_GAMES = 32  # of a line of the log: what happened lately must not drown in one long line
 # learner, opponent: the lower is the better
@@ -79,7 +80,7 @@ class Ratings:
                 rating
                 for player, rating in self.found.items()
                 if player != learner
-                and player[1].startswith("snapshot:")
+                and named(player[1]).kind == SNAPSHOT
                 and (player[0] != role or not role)
             ]
             prefix = f"league/{role}/" if role else "league/"
@@ -162,5 +163,5 @@ def win_rates(
 def _by_step(item: tuple[tuple[str, str], Any]) -> tuple[str, str, int, str]:
     """Side by side; bots, then snapshots by their step."""
     (side, opponent), _ = item
-    kind, _, step = opponent.partition(":")
-    return side, kind, int(step) if kind == "snapshot" else 0, opponent
+    who = named(opponent)
+    return side, who.kind, int(who.name) if who.kind == SNAPSHOT else 0, opponent

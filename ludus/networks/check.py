@@ -17,17 +17,7 @@ def check_network(config: Config, layout: Layout) -> None:
                 raise LudusError(f"policy.{key}.{entry}: {nearest(entry, layout.continuous)}")
     for prefix in policy.quiet_inputs:
         _check_prefix(layout, prefix, f"policy.quiet_inputs names '{prefix}'")
-    if policy.sets:
-        sets_of(layout.observation, policy.sets)
-        if policy.normalise_observation:
-            raise LudusError(
-                "policy.sets needs policy.normalise_observation False: statistics of its own for "
-                "every entry tell members apart"
-            )
-        if not policy.hidden:
-            raise LudusError(
-                "policy.sets joins in the first hidden layer: give policy.hidden a layer"
-            )
+    sets_of(layout.observation, policy.sets)
     strategy = policy.strategy
     if strategy.size != "none":
         _check_prefix(layout, strategy.entries, f"policy.strategy.entries is '{strategy.entries}'")

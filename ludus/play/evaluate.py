@@ -20,7 +20,7 @@ from ludus.play.player import Player
 from ludus.play.replay import WATCHED, Recorder
 from ludus.protocols import ActingPolicy, Batch, GameFacts, Layout
 from ludus.sim.episode import FROZEN
-from ludus.who import BOT, POOL, SELF, bot_names, read
+from ludus.who import BOT, POOL, SELF, bot_names, named, read
 
 MOST_ENVS = 256
 
@@ -166,9 +166,8 @@ def seat(
     for seats in batch.layout.seats:
         for team in range(seats.teams):
             bot = lineup.controllers[seats.start + team * seats.count] > 0
-            batch.set_controller(
-                seats.role, lineup.opponent.removeprefix("bot:") if bot else "policy", envs, team
-            )
+            player = named(lineup.opponent).name if bot else "policy"
+            batch.set_controller(seats.role, player, envs, team)
         first = seats.start
         for controller, group in groupby(lineup.controllers[seats.start : seats.stop]):
             agents = slice(first, first + len(list(group)))
