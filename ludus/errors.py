@@ -46,6 +46,7 @@ OF_THE_DISK = (
     errno.EFBIG,
     errno.EACCES,
     errno.EPERM,
+    errno.EEXIST,
     errno.EISDIR,
     errno.ENOTDIR,
     errno.ELOOP,

@@ -26,7 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ludus.errors import LudusError
-from ludus.files import settle
+from ludus.files import regular, settle
 
 VERSION = 1
 KEY = "recording"
@@ -80,7 +80,7 @@ def write(path: Path, header: Mapping[str, Any], tensors: Mapping[str, np.ndarra
 
 def is_recording(path: Path) -> bool:
     try:
-        with safe_open(path, "numpy") as file:
+        with safe_open(regular(path), "numpy") as file:
             return KEY in (file.metadata() or {})
     except (OSError, SafetensorError):
         return False
@@ -92,7 +92,7 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with safe_open(path, "numpy") as file:
+            with safe_open(regular(path), "numpy") as file:
                 metadata = file.metadata() or {}
                 names = file.keys()
                 self.tensors: dict[str, np.ndarray] = {n: file.get_tensor(n) for n in names}

@@ -339,7 +339,7 @@ class Trainer:
         """The run folder as it was at the checkpoint that was restored: what came after makes
         way."""
         self.run.cut_back(saved.manifest["logs"], saved.step, self.config.log.tensorboard)
-        saving.write_best(self)
+        saving.write_best(self.run, self.progress.best)
         self.doctor.load_state(saved.manifest["doctor"])
 
 

@@ -14,6 +14,7 @@ from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
+from ludus.errors import LudusError
 from ludus.files import understood, write_atomically
 from ludus.league.plots import figure
 from ludus.league.ratings import of_run
@@ -241,12 +242,18 @@ def _league(run: Run) -> list[tuple[str, list[str]]]:
     """Ratings from the matches; the payoff matrix where `ludus league RUN --payoff N` has played
     it."""
     ratings = of_run(run)
-    tables = run.read_json("payoff.json")["tables"] if (run.path / "payoff.json").exists() else {}
-    return (
-        [("League", [_image(figure(ratings, tables), "ratings and payoff")])]
-        if ratings or tables
-        else []
-    )
+    tables: dict[str, Any] = {}
+    notes: list[str] = []
+    if (run.path / "payoff.json").exists():
+        try:
+            with understood(run.path / "payoff.json"):
+                tables = run.read_json("payoff.json")["tables"]
+        except LudusError as error:
+            notes = [f"<p>{html.escape(str(error))}</p>"]
+    if not (ratings or tables or notes):
+        return []
+    figures = [_image(figure(ratings, tables), "ratings and payoff")] if ratings or tables else []
+    return [("League", [*notes, *figures])]
 
 
 def _config_table(run: Run) -> str:

@@ -21,6 +21,7 @@ from ludus.training.dashboard import Dashboard
 from ludus.training.finish import concluding
 from ludus.training.loop import Trainer
 from ludus.training.report import write_report
+from ludus.training.saving import tidy_up
 from ludus.training.start import after_doctor
 from ludus.training.validate import validate
 
@@ -57,7 +58,7 @@ def resume(
         if _is_spent(config, saved):
             if state != "crashed" or mark is not None:
                 raise LudusError(_how_to_go_on(folder, saved))
-            _finish_late(run)  # killed between its last checkpoint and its report
+            _finish_late(run, config, saved)
             return run
         with Dashboard(config, quiet) as dashboard:
             trainer = Trainer(run, config, display=dashboard)
@@ -104,8 +105,10 @@ def _require_device(config: Config, folder: Path) -> None:
         ) from None
 
 
-def _finish_late(run: Run) -> None:
+def _finish_late(run: Run, config: Config, saved: Checkpoint) -> None:
+    """Of a run that was killed between its last checkpoint and its report."""
     remove_unfinished(run)
+    tidy_up(run, config, saved.manifest["progress"]["best"])
     run.note_end("finished")
     write_report(run)
 

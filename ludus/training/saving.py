@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.files import write_atomically
 from ludus.runs import checkpoint
 from ludus.runs.budget import Anchor
 from ludus.runs.checkpoint import Checkpoint
-from ludus.runs.run import versions
+from ludus.runs.run import Run, versions
 from ludus.runs.snapshots import remove_unreferenced
 from ludus.runs.weights import load_all, load_carried, tensors_of
 from ludus.training.progress import Progress, stream_seed
@@ -52,16 +54,21 @@ def save(trainer: Trainer) -> None:
                     "limit"
                 )
     checkpoint.save(t.run, p.agent_steps, tensors, manifest)
-    write_best(t)
-    checkpoint.prune(t.run, t.config.checkpoint.keep, {p.best["step"]} if p.best else set())
     if t.league is not None:
         t.league.pool.forget_retired(t.league.in_slots())
-        remove_unreferenced(t.run)
+    tidy_up(t.run, t.config, p.best)
 
 
-def write_best(trainer: Trainer) -> None:
+def tidy_up(run: Run, config: Config, best: Mapping[str, Any]) -> None:
+    """What follows from a new checkpoint: which one is best, and what nobody needs any more."""
+    write_best(run, best)
+    checkpoint.prune(run, config.checkpoint.keep, {best["step"]} if best else set())
+    remove_unreferenced(run)
+
+
+def write_best(run: Run, best: Mapping[str, Any]) -> None:
     """best.json, for whoever looks at the folder: what the newest checkpoint says."""
-    path, best = trainer.run.path / "best.json", trainer.progress.best
+    path = run.path / "best.json"
     if best:
         write_atomically(path, json.dumps(best))
     else:
