@@ -42,6 +42,48 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         text = regular(path).read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     except OSError as error:
         raise LudusError(f"{path} cannot be read: {reason(error)}") from None
+    return _objects(text)
+
+
+class GrowingLog:
+    """JSON lines of a log that is being written: only what is new is read. One that was cut back
+    is read again from its beginning."""
+
+    REMEMBERED = 256  # of what was read, the bytes that must still be there
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._forget()
+
+    def _forget(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self._end, self._before = 0, b""
+
+    def read(self) -> list[dict[str, Any]]:
+        """All lines so far; one that is not complete yet is left out."""
+        try:
+            data = self._from_end() if self.path.exists() else b""
+            if not data.startswith(self._before):
+                self._forget()
+                data = self._from_end() if self.path.exists() else b""
+        except OSError as error:
+            raise LudusError(f"{self.path} cannot be read: {reason(error)}") from None
+        known = len(self._before)
+        complete = data[: data.rfind(b"\n") + 1]
+        self._end += max(0, len(complete) - known)
+        self._before = complete[-self.REMEMBERED :] or self._before
+        self.lines = [*self.lines, *_objects(complete[known:].decode(errors="replace"))]
+        return self.lines
+
+    def _from_end(self) -> bytes:
+        """What was remembered of what was read, and everything after it."""
+        with open(regular(self.path), "rb") as file:
+            file.seek(self._end - len(self._before))
+            return file.read()
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Of lines of JSON, those that are whole and objects."""
     records = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):

@@ -83,7 +83,6 @@ def set_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    _keep_memory()
 
 
 @contextmanager
@@ -100,9 +99,9 @@ def one_thread() -> Iterator[None]:
 
 
 @functools.cache
-def _keep_memory() -> None:
-    """Tells glibc to keep freed memory: otherwise every large temporary of torch costs fresh pages
-    (about 15% of an update)."""
+def keep_memory() -> None:
+    """For training. Tells glibc to keep freed memory: otherwise every large temporary of torch
+    costs fresh pages (about 15% of an update)."""
     trim_threshold, mmap_threshold = -1, -3  # from malloc.h
     with suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)

@@ -47,6 +47,7 @@ class Trainer:
         self.run, self.config = run, config
         self.display = Guarded(display or Silent())
         machine.set_threads(config.train.threads or 1)
+        machine.keep_memory()
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
         begin = time.perf_counter()
         self.batch = make_batch(

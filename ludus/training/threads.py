@@ -18,7 +18,7 @@ from ludus.algorithms.algorithm import make_algorithm
 from ludus.batches import is_foreign, make_batch
 from ludus.config import Config, flatten
 from ludus.files import read_json
-from ludus.machine import cores, set_threads
+from ludus.machine import cores, keep_memory, set_threads
 from ludus.sim.driver_cache import cache_root
 
 BUSY = 0.75
@@ -111,6 +111,7 @@ def _time(config: Config, threads: int) -> float:
     probe.learn.roles = {}
     probe.rainbow = replace(config.rainbow, warm_up=0, rollout=config.rainbow.n_step + 2)
     set_threads(threads)
+    keep_memory()
     batch = make_batch(config, config.envs, 0, threads=threads)
     algorithm = make_algorithm(batch, probe)
 

@@ -16,7 +16,7 @@ from ludus.doctor.finding import as_json
 from ludus.doctor.log import read_log
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
-from ludus.files import read_lines, regular, understood
+from ludus.files import GrowingLog, read_lines, regular, understood
 from ludus.league.ratings import rate, win_rates
 from ludus.runs.measured import newest
 from ludus.runs.run import Run
@@ -28,7 +28,7 @@ class Library:
     def __init__(self, root: Path | None, runs: Sequence[Path] = ()) -> None:
         self.root, self.named = root.resolve() if root else None, [path.resolve() for path in runs]
         self._lock = threading.Lock()
-        self._metrics: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+        self._metrics: dict[str, GrowingLog] = {}
         self._findings: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def runs(self) -> dict[str, Path]:
@@ -153,19 +153,10 @@ class Library:
 
     def metrics(self, run: Run) -> list[dict[str, Any]]:
         path = run.path / "metrics.jsonl"
-        size = path.stat().st_size if path.exists() else 0
         with self._lock:
-            known = self._metrics.get(str(path))
-        if known is None or known[0] != size:
-            lines = [
-                line
-                for line in read_lines(path)
-                if isinstance(line, dict) and _number(line.get("progress/agent_steps"))
-            ]
-            known = (size, lines)
-            with self._lock:
-                self._metrics[str(path)] = known
-        return known[1]
+            log = self._metrics.setdefault(str(path), GrowingLog(path))
+            lines = log.read()
+        return [line for line in lines if _number(line.get("progress/agent_steps"))]
 
     def findings(self, run: Run) -> dict[str, Any]:
         """The doctor's, of the log as it is now."""
