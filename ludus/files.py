@@ -18,11 +18,19 @@ from ludus.errors import LudusError, reason
 def regular(path: Path) -> Path:
     """The path, if there is a file. Opening a pipe would wait for somebody to write into it."""
     if path.exists() and not path.is_file():
-        kind = errno.EISDIR if path.is_dir() else errno.EINVAL
+        kind = errno.EISDIR if path.is_dir() else errno.EEXIST
         raise OSError(
             kind, "is a folder" if path.is_dir() else "is no ordinary file", os.fspath(path)
         )
     return path
+
+
+def inside_of(path: Path, root: Path) -> bool:
+    """Does it lead there? A link that leads in a circle leads nowhere."""
+    try:
+        return path.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):
+        return False
 
 
 def parse_json(text: str | bytes) -> Any:

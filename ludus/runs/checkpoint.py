@@ -86,7 +86,7 @@ def save(
             remove([path])
         raise LudusError(
             f"the checkpoint at {path} could not be written ({reason(error)}): earlier checkpoints "
-            "are intact; free space and resume"
+            "are intact; put that right, or free space, and resume"
         ) from None
 
 

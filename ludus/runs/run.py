@@ -58,7 +58,7 @@ def is_locked(folder: Path) -> bool:
     import fcntl
 
     try:
-        with open(folder / "lock") as file:
+        with open(regular(folder / "lock")) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -92,7 +92,14 @@ class Run:
         process."""
         import fcntl
 
-        self._lock = open(self.path / "lock", "w")  # noqa: SIM115 (held until it is closed)
+        if not os.access(self.path, os.W_OK):
+            raise LudusError(
+                f"{self.path} may not be written to: training writes into the run's folder; `ludus "
+                f"fork {self.path} --run …` makes a new run elsewhere"
+            )
+        with disk_in_one_sentence(self.path / "lock"):
+            path = regular(self.path / "lock")
+            self._lock = open(path, "w")  # noqa: SIM115 (held until it is closed)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -16,6 +16,7 @@ import secrets
 from pathlib import Path
 
 from ludus.errors import LudusError
+from ludus.files import inside_of
 from ludus.games import REGISTRY
 
 _trusted: set[Path] = set()  # folders, in this process
@@ -53,11 +54,11 @@ def refuse_links(folder: Path) -> None:
     for above, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(above, name)
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
+            if path.is_symlink() and not inside_of(path, root):
                 raise LudusError(
-                    f"{folder / path.relative_to(root)} is a link to {path.resolve()}, outside of "
-                    "the run, and would be written to: "
-                    f"remove it, or add --trust if it is your own"
+                    f"{folder / path.relative_to(root)} is a link to {os.readlink(path)}, outside "
+                    "of the run, and would be written to: remove it, or add --trust if it is your "
+                    "own"
                 )
 
 

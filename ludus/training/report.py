@@ -260,7 +260,7 @@ def _config_table(run: Run) -> str:
     data = run.read_json("config.json")
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td>"
-        f"<td>{html.escape(data['origins'].get(name, ''))}</td></tr>"
+        f"<td>{html.escape(str(data['origins'].get(name, '')))}</td></tr>"
         for name, value in data["values"].items()
     )
     return f"<table>{rows}</table>"

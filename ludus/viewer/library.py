@@ -16,7 +16,7 @@ from ludus.doctor.finding import as_json
 from ludus.doctor.log import read_log
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
-from ludus.files import GrowingLog, read_lines, regular, understood
+from ludus.files import GrowingLog, inside_of, read_lines, regular, understood
 from ludus.league.ratings import rate, win_rates
 from ludus.runs.measured import newest
 from ludus.runs.run import Run
@@ -185,14 +185,6 @@ class Library:
             with self._lock:
                 self._findings[str(path)] = known
         return known[1]
-
-
-def inside_of(path: Path, root: Path) -> bool:
-    """Does it lead there? A link that leads in a circle leads nowhere."""
-    try:
-        return path.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def columns(lines: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

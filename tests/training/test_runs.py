@@ -1,6 +1,7 @@
 """The run folder, checkpoints that are wrong, fork, init-from, load, eval."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -513,6 +514,29 @@ def test_resume_refuses_before_it_touches_anything(copy):
     assert sorted(p.name for p in copy.path.rglob("*") if p.name != "lock") == [
         n for n in before if n != "lock"
     ]
+
+
+@pytest.mark.parametrize("name", ["lock", "replays"])
+def test_what_stands_in_the_place_of_a_file_or_folder_is_named(copy, name):
+    """A pipe, which nobody writes into or reads."""
+    shutil.rmtree(copy.path / name, ignore_errors=True)
+    (copy.path / name).unlink(missing_ok=True)
+    os.mkfifo(copy.path / name)
+    with pytest.raises(LudusError, match=rf"{name}.*(no ordinary file|File exists)"):
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_first(copy, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(LudusError, match=r"may not be written to: .*ludus fork"):
+        api.resume(copy.path, quiet=True, total_agent_steps=9000)
+
+
+def test_a_payoff_that_cannot_be_read_costs_only_itself(copy):
+    (copy.path / "payoff.json").write_text("")
+    (copy.path / "report.html").unlink()
+    api.resume(f"{copy.path}@0", quiet=True)
+    assert "payoff.json cannot be read" in (copy.path / "report.html").read_text()
 
 
 def test_a_refusal_lets_go_of_the_run(copy):

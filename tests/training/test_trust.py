@@ -227,6 +227,14 @@ def test_links_out_of_somebodys_run_are_not_followed(received, tmp_path, capsys,
     assert aim.is_dir() or aim.read_text() == "precious"
 
 
+def test_a_link_in_a_circle_is_refused(received, capsys):
+    """It leads nowhere: there is nothing to read, and nothing to write to."""
+    (received.path / "ended.json").unlink()
+    (received.path / "ended.json").symlink_to("ended.json")
+    for command in ("eval", "resume"):
+        assert "is a link to ended.json" in refused(capsys, *COMMANDS[command])
+
+
 def test_a_changed_setting_is_refused_by_name(received, capsys):
     data = received.read_json("config.json")
     data["values"]["policy.activation"] = "relu"
