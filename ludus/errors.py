@@ -47,6 +47,7 @@ OF_THE_DISK = (
     errno.EACCES,
     errno.EPERM,
     errno.EEXIST,
+    errno.ENAMETOOLONG,
     errno.EISDIR,
     errno.ENOTDIR,
     errno.ELOOP,

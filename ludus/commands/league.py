@@ -15,6 +15,7 @@ from ludus.files import read_lines, understood, write_atomically
 from ludus.league.ratings import rate, win_rates
 from ludus.machine import set_threads
 from ludus.runs.run import Run, split_reference
+from ludus.runs.trust import refuse_links
 from ludus.who import named
 
 WIDE = 300  # columns where there is no terminal: nothing is cut off in a file or a pipe
@@ -61,6 +62,7 @@ def look(options: League) -> dict[str, Any]:
 
     set_threads(1)
     run = Run(split_reference(options.run)[0])
+    refuse_links(run.path)  # it writes into the run's folder
     stored = run.path / "payoff.json"
     lines = read_lines(run.path / "matches.jsonl")
     if not lines and options.payoff is None and options.exploit is None and not stored.exists():

@@ -21,7 +21,15 @@ from ludus.errors import LudusError, nearest
 from ludus.external import pictures
 from ludus.external.codec import Codec
 from ludus.external.gate import Gate
-from ludus.external.guests import Guests, can_film, gives_masks, invite, make_env, roles_of
+from ludus.external.guests import (
+    Guests,
+    can_film,
+    close_quietly,
+    gives_masks,
+    invite,
+    make_env,
+    roles_of,
+)
 from ludus.external.layout import ForeignGame, ForeignLayout, codecs_of
 from ludus.external.processes import Processes, Shapes, SharedArrays, memory_mb
 from ludus.external.remote import RemoteHost
@@ -113,7 +121,7 @@ class ForeignBatch:
         self.seconds_per_step = 1 / (pictures.frames_per_second(env) or 1 / DEFAULT_STEP_SECONDS)
         shapes = self.layout.shapes(self.num_envs, self.filmed)
         if workers:
-            env.close()
+            close_quietly(env)
             shared = SharedArrays(shapes)
             self.arrays = shared.arrays
             self.host = Processes(

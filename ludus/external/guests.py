@@ -163,6 +163,12 @@ def gives_masks(source: str, env: Any, seed: int) -> list[bool]:
     ]
 
 
+def close_quietly(env: Any) -> None:
+    """One that fails while closing must not hide what went wrong before, nor end training."""
+    with contextlib.suppress(*FAULTS):
+        env.close()
+
+
 class Guest:
     """An env and its row. The batch says in `resetting` what to do; what came of it is written into
     the arrays."""
@@ -286,9 +292,7 @@ class Guest:
         raise NotImplementedError
 
     def close(self) -> None:
-        # an env that fails while closing must not hide what went wrong before
-        with contextlib.suppress(*FAULTS):
-            self.env.close()
+        close_quietly(self.env)
 
 
 class GymGuest(Guest):
@@ -408,7 +412,7 @@ class Guests:
                 one = made.pop() if made else make_env(source)
             self.guests.append(invite(source, one, number, codecs, arrays))
         for unused in made:
-            unused.close()
+            close_quietly(unused)
         self.arrays, self.part = arrays, slice(first, last)
         entries = arrays["observation"].shape[-1]
         bounds = [codec.bounds(entries) for codec in codecs]

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -83,20 +84,33 @@ class Pool:
 
     def read(self, step: int) -> dict[str, torch.Tensor]:
         """A snapshot's tensors, after making sure that the file is the one that was written."""
-        if self.hash(step) != (self.hashes | self.retired)[step]:
-            raise LudusError(
-                f"the snapshot {self.path(step)} is not the file that was written (its hash "
-                "differs)"
-            )
+        self.verify(step)
         try:
             return load_file(self.path(step))
         except SafetensorError as error:
             raise LudusError(f"the snapshot {self.path(step)} cannot be read ({error})") from None
 
+    def verify(self, step: int) -> None:
+        if self.hash(step) != (self.hashes | self.retired)[step]:
+            raise LudusError(
+                f"the snapshot {self.path(step)} is not the file that was written (its hash "
+                "differs): resume from an older checkpoint"
+            )
+
     def restore(self, hashes: Mapping[str, str], retired: Mapping[str, str]) -> None:
         """The pool as a checkpoint listed it."""
         self.hashes = {int(step): text for step, text in hashes.items()}
         self.retired = {int(step): text for step, text in retired.items()}
+
+
+def verify_snapshots(run: Run, league: Mapping[str, Any] | None) -> None:
+    """The files that a checkpoint's league refers to are those that were written: also of members
+    of the pool that nobody plays now."""
+    pool = Pool(run, size=0)
+    if league is not None:
+        pool.restore(league["snapshots"], league["retired"])
+    for step in (*pool.hashes, *pool.retired):
+        pool.verify(step)
 
 
 def remove_unreferenced(run: Run) -> None:

@@ -2,8 +2,9 @@
 
 A run folder names its game, and loading a game executes it. The games of Ludus are safe to load,
 whoever trained on them. Any other game (a module, an env of another library, an env elsewhere) is
-loaded if the run was made by this user on this machine, which a mark in config.json proves that
-nobody else can make, or if the user says so: --trust.
+loaded if the run was made by this user on this machine, or if the user says so: --trust. A mark in
+config.json proves the former: nobody else can make it, and it holds for the code where it was then.
+Whoever copies the mark of a run that was given away cannot bring code of his own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import hashlib
 import hmac
 import os
 import secrets
+import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from ludus.errors import LudusError
@@ -40,8 +43,8 @@ def require(folder: Path, game: str, mark: object) -> None:
         return
     raise LudusError(
         f"{folder} plays '{game[:80]}', which is not a game of Ludus: loading it executes its "
-        "code, and this run was not made "
-        f"here; if you know where it is from, add --trust (in Python: trust=True)"
+        "code, and this run was not made here, or its code is elsewhere now; if you know where "
+        "both are from, add --trust (in Python: trust=True)"
     )
 
 
@@ -69,7 +72,27 @@ def mark(game: str) -> str | None:
 
 def _mark(game: str, create: bool) -> str | None:
     secret = _secret(create)
-    return hmac.new(secret, game.encode(), hashlib.sha256).hexdigest() if secret else None
+    signed = f"{game}\n{_code_of(game)}".encode()
+    return hmac.new(secret, signed, hashlib.sha256).hexdigest() if secret else None
+
+
+def _code_of(game: str) -> str:
+    """The file that the module of a game's name would be loaded from; nothing is executed."""
+    kind, _, rest = game.partition(":")
+    path = rest if kind in ("env", "gym", "pettingzoo") else game
+    module = path.split(":")[0].split(".")[0]
+    if not module.isidentifier():
+        return ""
+    # as games.import_object looks for it
+    here = [os.getcwd()] if os.getcwd() not in sys.path and "" not in sys.path else []
+    try:
+        found = PathFinder.find_spec(module, [*here, *sys.path])
+    except (ImportError, ValueError, OSError):
+        return ""
+    if found is None:
+        return ""
+    places = [found.origin] if found.origin else list(found.submodule_search_locations or ())
+    return "\n".join(os.path.realpath(place) for place in places)
 
 
 def secret_file() -> Path:

@@ -358,7 +358,7 @@ class stopping_on_signals:
     def __enter__(self) -> None:
         def stop(number: int, frame: Any) -> None:
             if self.trainer.stop_requested:
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(number)
             self.trainer.stop_requested = True
             self.trainer.display.stopping()
 

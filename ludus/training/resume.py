@@ -16,7 +16,7 @@ from ludus.runs import budget, checkpoint
 from ludus.runs.budget import BUDGETS
 from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.run import Run, remove, split_reference, versions
-from ludus.runs.snapshots import remove_unreferenced
+from ludus.runs.snapshots import remove_unreferenced, verify_snapshots
 from ludus.training.dashboard import Dashboard
 from ludus.training.finish import concluding
 from ludus.training.loop import Trainer
@@ -55,8 +55,10 @@ def resume(
     with contextlib.closing(run):
         saved = Checkpoint(run, step)
         saved.verify()
+        verify_snapshots(run, saved.manifest["league"])
         if _is_spent(config, saved):
-            if state != "crashed" or mark is not None:
+            concluded = state != "crashed" and (run.path / "report.html").exists()
+            if concluded or mark is not None:
                 raise LudusError(_how_to_go_on(folder, saved))
             _finish_late(run, config, saved)
             return run

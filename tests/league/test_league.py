@@ -242,3 +242,19 @@ def test_a_resume_that_fails_changes_nothing(tmp_path):
     with pytest.raises(LudusError, match="cannot be read"):
         ludus.resume(f"{run.path}@{middle}", quiet=True, total_agent_steps=20_000)
     assert contents(run.path) == before
+
+
+def test_a_member_of_the_pool_that_nobody_plays_now_is_missed_at_once(tmp_path):
+    settings = config(steps=12_000, mix="self 1, pool 1", snapshot_every=1500, slots=1)
+    settings.checkpoint.every_agent_steps, settings.checkpoint.every_seconds = 4_000, None
+    run = ludus.train(settings, run=tmp_path / "run", quiet=True)
+    league = checkpoint.read_manifest(run, checkpoint.steps(run)[-1])["league"]
+    playing = {step for slot in league["slots"] for step in slot["snapshots"].values()}
+    unused = next(int(step) for step in league["snapshots"] if int(step) not in playing)
+    path = run.path / "snapshots" / f"{unused:012d}.safetensors"
+    *all_but_last, last = path.read_bytes()
+    path.write_bytes(bytes([*all_but_last, last ^ 1]))
+    before = contents(run.path)
+    with pytest.raises(LudusError, match=r"not the file that was written.*older checkpoint"):
+        ludus.resume(run.path, quiet=True, total_agent_steps=20_000)
+    assert contents(run.path) == before

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import ludus
-from ludus import LudusError, api
+from ludus import LudusError, api, cli
 from ludus.config import (
     CheckpointConfig,
     Config,
@@ -530,6 +530,22 @@ def test_a_folder_that_may_not_be_written_to_is_refused_first(copy, monkeypatch)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(LudusError, match=r"may not be written to: .*ludus fork"):
         api.resume(copy.path, quiet=True, total_agent_steps=9000)
+
+
+def test_a_run_without_a_report_gets_one(copy):
+    """It was killed while its report was written."""
+    (copy.path / "report.html").unlink()
+    api.resume(copy.path, quiet=True)
+    assert (copy.path / "report.html").exists()
+    with pytest.raises(LudusError, match="has spent its budget"):
+        api.resume(copy.path, quiet=True)
+
+
+def test_a_name_that_is_too_long_is_one_sentence(capsys):
+    for arguments in (["eval", "n" * 300], ["train", "pursuit", "--quiet", "--run", "n" * 250]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        assert ended.value.code == 2 and "File name too long" in capsys.readouterr().err
 
 
 def test_a_payoff_that_cannot_be_read_costs_only_itself(copy):

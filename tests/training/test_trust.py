@@ -189,6 +189,24 @@ def test_a_run_made_here_is_trusted_by_other_processes_too(tmp_path, monkeypatch
         trust.require(tmp_path, game, trust.mark("payload:GAME"))
 
 
+def test_a_copied_mark_brings_no_code(received, capsys, tmp_path, monkeypatch):
+    """Of a run that was given away: the same game, and another module of its name."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "payload.py").write_text("")
+    forge(received, game="env:payload:make")
+    monkeypatch.chdir(mine)
+    mark = trust.mark("env:payload:make")
+    assert mark is not None
+    trust.require(received.path, "env:payload:make", mark)
+    monkeypatch.chdir(tmp_path)
+    data = received.read_json("config.json")
+    (received.path / "config.json").write_text(json.dumps({**data, "made_here": mark}))
+    for command in ("eval", "resume"):
+        assert "its code is elsewhere" in refused(capsys, *COMMANDS[command])
+    assert not os.path.exists("executed")
+
+
 def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it(
     tmp_path, monkeypatch
 ):
@@ -225,6 +243,14 @@ def test_links_out_of_somebodys_run_are_not_followed(received, tmp_path, capsys,
     error = refused(capsys, *COMMANDS["resume"])
     assert "is a link to" in error and (tmp_path / "aim" / "precious").is_dir()
     assert aim.is_dir() or aim.read_text() == "precious"
+
+
+def test_ratings_are_not_drawn_through_a_link(received, tmp_path, capsys):
+    (tmp_path / "precious").write_text("precious")
+    (received.path / "league.png").symlink_to(tmp_path / "precious")
+    (received.path / "payoff.json").write_text('{"tables": {}}')
+    assert "is a link to" in refused(capsys, "league", "run")
+    assert (tmp_path / "precious").read_text() == "precious"
 
 
 def test_a_link_in_a_circle_is_refused(received, capsys):
