@@ -10,6 +10,7 @@ from typing import Any
 from ludus.config import Config
 from ludus.config.schedules import parse
 from ludus.doctor.finding import TOO_LITTLE, as_json, verdict_in_words
+from ludus.files import understood
 from ludus.runs.measured import in_words, lower_is_better, measurements, newest
 from ludus.runs.run import ON_REQUEST
 from ludus.training.dashboard import duration
@@ -20,11 +21,13 @@ MOST_FINDINGS = 3
 
 def report(run: Any, as_json: bool, full: bool) -> int:
     """Prints it; the exit status: 3 where someone asked it to stop, 1 where the doctor did."""
-    result = summary(run)
+    with understood(run.path):
+        result = summary(run)
+        told = json.dumps(result) if as_json else text(run, result, full)
     stopped = result["reason"] == ON_REQUEST
     # the terminal may have gone away
     with contextlib.suppress(OSError) if stopped else contextlib.nullcontext():
-        print(json.dumps(result) if as_json else text(run, result, full), flush=True)
+        print(told, flush=True)
     return (
         3
         if stopped

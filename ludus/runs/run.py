@@ -94,8 +94,8 @@ class Run:
 
         if not os.access(self.path, os.W_OK):
             raise LudusError(
-                f"{self.path} may not be written to: training writes into the run's folder; `ludus "
-                f"fork {self.path} --run …` makes a new run elsewhere"
+                f"{self.path} may not be written to, and training writes into the run's folder: "
+                f"`ludus fork {self.path}` makes a new run"
             )
         with disk_in_one_sentence(self.path / "lock"):
             path = regular(self.path / "lock")

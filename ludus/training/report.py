@@ -14,7 +14,7 @@ from ludus.doctor.checks import FAMILIES, checks_of
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
-from ludus.errors import LudusError
+from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.files import understood, write_atomically
 from ludus.league.plots import figure
 from ludus.league.ratings import of_run
@@ -30,7 +30,8 @@ def write_report(run: Run) -> None:
     """Draws what metrics.jsonl holds."""
     with understood(run.path):
         page = _page(run)
-    write_atomically(run.path / "report.html", page)
+    with disk_in_one_sentence(run.path / "report.html"):
+        write_atomically(run.path / "report.html", page)
 
 
 def _page(run: Run) -> str:

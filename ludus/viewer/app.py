@@ -193,7 +193,7 @@ class Viewer:
                     await asyncio.sleep(IDLE_SECONDS)
                     due = time.perf_counter()
                     continue
-                await socket.send_bytes(await asyncio.to_thread(session.step))
+                await self._send(socket, await asyncio.to_thread(session.step))
                 due = max(due + session.seconds, time.perf_counter() - session.seconds)
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
             hearing.result()
@@ -201,6 +201,12 @@ class Viewer:
             hearing.cancel()
             with contextlib.suppress(BaseException):
                 await hearing
+
+    async def _send(self, socket: WebSocket, frame: bytes) -> None:
+        try:
+            await socket.send_bytes(frame)
+        except RuntimeError as error:  # the page went away while the frame was made
+            raise WebSocketDisconnect from error
 
     async def _hear(self, socket: WebSocket, session: Session) -> None:
         while True:
