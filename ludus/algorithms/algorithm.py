@@ -129,17 +129,14 @@ class Learner:
         """The next row is a reset row, which ends what is remembered: nothing else is kept of the
         open episodes."""
 
-    def play(self, timed: Timed) -> None:
-        """A rollout: all its steps, which `timed` measures."""
-        raise NotImplementedError
-
-    def play_rollout(self, timed: Timed) -> None:
-        """On CUDA the rollout is one graph, whose phases cannot be told apart."""
+    def play_rollout(self, play: Callable[[Timed], None], timed: Timed) -> None:
+        """Calls `play`, which measures its phases with what it is given. On CUDA it is one graph,
+        whose phases cannot be told apart."""
         if self.on_gpu:
             with timed("rollout"):
-                self.part("rollout", self.play, untimed)()
+                self.part("rollout", play, untimed)()
         else:
-            self.play(timed)
+            play(timed)
 
     def part(self, name: str, function: Callable[..., None], *arguments: Any) -> Callable[[], None]:
         """A part of the iteration, to be called; on CUDA a graph of it."""

@@ -118,7 +118,7 @@ class PPO(Learner):
         """One rollout. `timed(phase)` is a context that measures."""
         for role in self.roles.values():
             role.policy.eval()
-        self.play_rollout(timed)
+        self.play_rollout(self.play, timed)
 
     def play(self, timed: Timed) -> None:
         for role in self.roles.values():

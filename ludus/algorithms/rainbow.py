@@ -322,7 +322,7 @@ class Rainbow(Learner):
         for role in self.roles.values():
             role.policy.train()
             role.epsilon.fill_(epsilon_at(self.c, steps, episodes))
-        self.play_rollout(timed)
+        self.play_rollout(self.play, timed)
 
     def play(self, timed: Timed) -> None:
         for role in self.roles.values():

@@ -91,6 +91,7 @@ class Pool:
             raise LudusError(f"the snapshot {self.path(step)} cannot be read ({error})") from None
 
     def verify(self, step: int) -> None:
+        """Refuses a file that is not the one that was written."""
         if self.hash(step) != (self.hashes | self.retired)[step]:
             raise LudusError(
                 f"the snapshot {self.path(step)} is not the file that was written (its hash "
