@@ -12,6 +12,7 @@ import ludus
 
 ORDER = (
     "errors",
+    "imports",
     "intervals",
     "machine",
     "who",

@@ -12,7 +12,8 @@ from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.rewards import Episode, Reward, Term
 from ludus.examine.trial import audit_foreign
-from ludus.games import REGISTRY, import_object, load_game
+from ludus.games import REGISTRY, load_game
+from ludus.imports import import_object
 from ludus.recipes import RECIPES, load_recipe
 from ludus.sim.game import Game, Settings, evaluate
 from ludus.sim.game import Term as GameTerm

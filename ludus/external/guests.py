@@ -26,7 +26,7 @@ from ludus.external import pictures
 from ludus.external.codec import MASKED_KEYS, Codec
 from ludus.external.faults import told
 from ludus.external.roles import roles_by_name, why_unusable
-from ludus.games import import_object
+from ludus.imports import import_object
 from ludus.sim.episode import RANDOM
 
 

@@ -3,11 +3,8 @@ path, "package.module:GAME"."""
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-
 from ludus.errors import LudusError, nearest
+from ludus.imports import import_object
 from ludus.sim.game import Game
 
 REGISTRY = {
@@ -42,32 +39,3 @@ def load_game(name: str) -> tuple[Game, str | None]:
             f"the game {game.name} has no preset '{preset[0]}': {nearest(preset[0], game.presets)}"
         )
     return game, preset[0] if preset else None
-
-
-def import_object(path: str, what: str) -> object:
-    """The object at "module:attribute"; modules in the working folder are found too, unless it is
-    one of ours."""
-    module_name, _, attribute = path.partition(":")
-    if not module_name.startswith("ludus.") and os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except SystemExit:
-        raise LudusError(
-            f"the {what} '{path}' cannot be loaded: the module {module_name} calls sys.exit() when "
-            "it is imported; put what runs as "
-            f'a program under if __name__ == "__main__"'
-        ) from None
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise LudusError(
-            f"the {what} '{path}' cannot be loaded: there is no module '{error.name}' here or "
-            "installed"
-        ) from None
-    if not hasattr(module, attribute):
-        public = [name for name in vars(module) if not name.startswith("_")]
-        raise LudusError(
-            f"the module {module_name} has no '{attribute}': {nearest(attribute, public)}"
-        )
-    return getattr(module, attribute)

@@ -12,7 +12,8 @@ from ludus.batches import FOREIGN
 from ludus.config import Config
 from ludus.config.handed_over import source_of
 from ludus.errors import FAULTS, LudusError, nearest
-from ludus.games import REGISTRY, import_object, load_game
+from ludus.games import REGISTRY, load_game
+from ludus.imports import import_object
 from ludus.recipes.gym import gym
 from ludus.sim.game import Game
 

@@ -83,7 +83,7 @@ def _code_of(game: str) -> str:
     module = path.split(":")[0].split(".")[0]
     if not module.isidentifier():
         return ""
-    # as games.import_object looks for it
+    # as ludus.imports looks for it
     here = [os.getcwd()] if os.getcwd() not in sys.path and "" not in sys.path else []
     try:
         found = PathFinder.find_spec(module, [*here, *sys.path])

@@ -1,0 +1,81 @@
+"""Code of the user's own, by import path: `package.module:name`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from ludus.errors import LudusError, nearest, reason
+
+
+def is_path(name: str) -> bool:
+    """Is this an import path rather than a name that Ludus knows?"""
+    return ":" in name
+
+
+def import_object(path: str, what: str) -> object:
+    """The object at "package.module:name". `what`: what it is for, in messages."""
+    module_name, _, attribute = path.partition(":")
+    module = _import_module(module_name, f"the {what} '{path}' cannot be loaded")
+    if not hasattr(module, attribute):
+        public = [name for name in vars(module) if not name.startswith("_")]
+        raise LudusError(
+            f"the module {module_name} has no '{attribute}': {nearest(attribute, public)}"
+        )
+    return getattr(module, attribute)
+
+
+def import_class(path: str, what: str, methods: Sequence[str] = ()) -> type:
+    """The class at "package.module:Class"; refuses one that lacks one of these methods."""
+    if not is_path(path) or not path.rpartition(":")[2]:
+        raise LudusError(f"'{path}' is not the import path of a {what}: write package.module:Class")
+    found = import_object(path, what)
+    if not isinstance(found, type):
+        raise LudusError(
+            f"the {what} '{path}' is a {type(found).__name__}, not a class: name the class itself"
+        )
+    for method in methods:
+        if not callable(getattr(found, method, None)):
+            raise LudusError(
+                f"the {what} '{path}' has no method '{method}', which every {what} needs: add it"
+            )
+    return found
+
+
+def _import_module(name: str, failure: str) -> ModuleType:
+    """Modules in the working folder are found too, unless it is one of ours."""
+    if not name.startswith("ludus.") and os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except SystemExit:
+        raise LudusError(
+            f"{failure}: the module {name} calls sys.exit() when it is imported; put what runs as "
+            'a program under if __name__ == "__main__"'
+        ) from None
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.startswith(error.name):
+            raise LudusError(
+                f"{failure}: there is no module '{error.name}' here or installed"
+            ) from None
+        raise LudusError(f"{failure}: {where_raised(error)}") from error
+    except LudusError:
+        raise
+    except Exception as error:
+        raise LudusError(f"{failure}: {where_raised(error)}") from error
+
+
+def where_raised(error: BaseException) -> str:
+    """ "ZeroDivisionError: division by zero (callbacks.py, line 12)": an error of the user's code,
+    with the last line of it that is not ours."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if os.sep + "ludus" + os.sep not in file and "site-packages" not in file:
+            place = f" ({os.path.basename(file)}, line {traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return f"{type(error).__name__}: {reason(error)}{place}"
