@@ -10,6 +10,8 @@ from types import ModuleType
 
 from ludus.errors import LudusError, nearest, reason
 
+OURS = os.path.dirname(__file__) + os.sep
+
 
 def is_path(name: str) -> bool:
     """Is this an import path rather than a name that Ludus knows?"""
@@ -69,13 +71,13 @@ def _import_module(name: str, failure: str) -> ModuleType:
 
 
 def where_raised(error: BaseException) -> str:
-    """ "ZeroDivisionError: division by zero (callbacks.py, line 12)": an error of the user's code,
-    with the last line of it that is not ours."""
-    place = ""
-    traceback = error.__traceback__
+    """An error of the user's code with the last place in it, such as
+    "ZeroDivisionError: division by zero (my_callbacks.py, line 12)"."""
+    place, traceback = "", error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if os.sep + "ludus" + os.sep not in file and "site-packages" not in file:
+        ours = file.startswith((OURS, "<")) or "site-packages" in file
+        if not ours:
             place = f" ({os.path.basename(file)}, line {traceback.tb_lineno})"
         traceback = traceback.tb_next
     return f"{type(error).__name__}: {reason(error)}{place}"
