@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -81,3 +82,10 @@ def where_raised(error: BaseException) -> str:
             place = f" ({os.path.basename(file)}, line {traceback.tb_lineno})"
         traceback = traceback.tb_next
     return f"{type(error).__name__}: {reason(error)}{place}"
+
+
+def section_name(name: str) -> str:
+    """The section of the config with the settings of an algorithm or a network: its name, or of an
+    import path that of its class, "my_lab.nets:MyEncoder" → "my_encoder"."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.rpartition(":")[2])
+    return words.lower()
