@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.batches import make_batch
 from ludus.config import resolve
 from ludus.recipes import load_recipe

@@ -19,13 +19,13 @@ def rates(device: str, envs: int, mix: str, slots: int, seconds: float) -> dict[
     which are fewer with opponents."""
     config = load_recipe("brawl")
     config.device, config.envs, config.curriculum = device, envs, CurriculumConfig()
-    config.league.mix, config.league.slots, config.learn.minibatches = mix, slots, 16
+    config.league.mix, config.league.slots, config.learner.minibatches = mix, slots, 16
     config.train.total_agent_steps, config.train.total_seconds = 10**12, None
     torch.manual_seed(0)
     config = resolve(config)
     found = measure(config, seconds)
     return {
-        "env_steps_per_s": envs * config.learn.rollout / found["seconds"],
+        "env_steps_per_s": envs * config.learner.rollout / found["seconds"],
         "agent_steps_per_s": found["agent_steps_per_s"],
     }
 

@@ -44,7 +44,7 @@ def read(run: Path) -> Curves:
     }
     if len(roles) != 1:
         sys.exit(f"{run} has Q values of {len(roles)} roles: give runs of Rainbow with one role")
-    names = [f"rainbow/{next(iter(roles))}/{key}" for key in KEYS]
+    names = [f"learner/{next(iter(roles))}/{key}" for key in KEYS]
     lines = [line for line in lines if all(name in line for name in names)]
     if not lines:
         sys.exit(f"{run} has no range of possible values: its env does not declare its rewards")

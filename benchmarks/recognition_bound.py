@@ -7,7 +7,7 @@ python benchmarks/recognition_bound.py [--learn keys|next|styles] [--vector 16] 
 
 About five minutes on one core. It learns from matches of three bots against every style, 24 a
 style, `rounds` times with other seeds. --learn keys: it foretells the opponent's keys as
-learn.next_keys does, from the vector of now and the observation of up to 64 steps later. next: the
+policy.strategy.next_keys does, from the vector of now and the observation of up to 64 steps later. next: the
 keys of the very next step, from the vector alone. styles: it is told the style of every window,
 also that of a switcher, which no training knows: how well windows can be named at most. Prints how
 often a linear probe names the opponent from one window, how often it names the style of a switcher,
@@ -23,12 +23,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ludus.algorithms.next_keys import KeyPredictor
-from ludus.config import StrategyConfig
 from ludus.examine.linear_probe import Probe, accuracy, fit
 from ludus.examine.strategy import SWITCHER, Seen, distances, switch_steps, worth_a_look
 from ludus.games import load_game
+from ludus.networks.next_keys import KeyPredictor
 from ludus.networks.strategy import History, StrategyEncoder
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.recipes.brawl import STYLES
 from ludus.sim import Batch
 

@@ -36,13 +36,13 @@ ALWAYS = (
 SMALL = "--envs 32 --train.total-agent-steps 20000"
 RUNS = {
     "pursuit": f"pursuit {SMALL}",
-    "pursuit_lstm": f"pursuit {SMALL} --policy.memory lstm --policy.memory-size 16 --learn.bptt 16 "
-    "--learn.burn-in 4 --learn.auxiliary 0.1",
+    "pursuit_lstm": f"pursuit {SMALL} --policy.memory lstm --policy.memory-size 16 --ppo.bptt 16 "
+    "--ppo.burn-in 4 --ppo.auxiliary 0.1",
     "pursuit_league": f"pursuit {SMALL} --league.mix 'self 2, pool 2, bot:flee 1' "
     "--league.snapshot-every 3000 --league.slots 4",
     "pursuit_tasks": f"pursuit {SMALL} --curriculum.tasks.vary.speed '0.05 to 0.15' "
     "--curriculum.tasks.pool 16",
-    "pursuit_schedules": f"pursuit {SMALL} --learn.learning-rate '1e-3 -> 0' --game.speed '0.05 -> "
+    "pursuit_schedules": f"pursuit {SMALL} --ppo.learning-rate '1e-3 -> 0' --game.speed '0.05 -> "
     "0.12'",
     "hide_and_seek": "hide_and_seek --envs 32 --train.total-agent-steps 12000 --game.terrains 16",
     "arena_small": "arena_small --envs 16 --train.total-agent-steps 20000",

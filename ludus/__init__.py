@@ -7,6 +7,7 @@ action, state = agent.act(observation, state)
 
 import os
 
+from ludus import algorithms, networks  # noqa: F401 (they register what can be named)
 from ludus.errors import LudusError
 
 if "OMP_WAIT_POLICY" not in os.environ:

@@ -2,7 +2,7 @@
 
 A run is named by its folder, or by RUN@STEP or RUN@best for one of its checkpoints. `changes` are
 values of the config: by their last name where that is unique (`total_agent_steps=5_000_000`,
-`seed=3`), else by their dotted name in a dict (`**{"learn.gamma": 0.995}`). `quiet` leaves the
+`seed=3`), else by their dotted name in a dict (`**{"ppo.gamma": 0.995}`). `quiet` leaves the
 dashboard out. `trust` loads the code that a run names although the run was not made on this
 machine. `env` is what a run was trained on, where a program handed over an object that no other
 process finds by itself.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ludus.config import apply_preset, origins, refuse_preset, set_by_name
+from ludus.config import apply_preset, origins, set_by_name
 from ludus.config.handed_over import hand_over
 from ludus.errors import LudusError, nearest
 from ludus.play.agent import Agent
@@ -49,10 +49,10 @@ def train(
     """
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
-    # first: it says what the other names mean
-    config.algorithm = changes.get("algorithm", config.algorithm)
+    # first: they say what the other names mean
+    config.choose_algorithm(changes.pop("algorithm", config.algorithm))
+    config.policy.choose_network(changes.pop("network", config.policy.network))
     if preset:
-        refuse_preset(config, preset)
         apply_preset(config, preset)
     for name, value in changes.items():
         set_by_name(config, name, value)

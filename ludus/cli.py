@@ -36,8 +36,8 @@ def main(argv: list[str] | None = None) -> None:
         if not is_out_of_memory(error):
             raise
         status = _say(
-            f"out of memory{free_text()}: lower --envs, or what is kept (learn.rollout, "
-            "rainbow.replay)",
+            f"out of memory{free_text()}: lower --envs, or the algorithm's setting of how much is "
+            "kept (rollout, replay)",
             2,
         )
     except KeyboardInterrupt as ended:

@@ -13,6 +13,7 @@ import ludus
 ORDER = (
     "errors",
     "imports",
+    "registry",
     "intervals",
     "machine",
     "who",

@@ -56,7 +56,7 @@ CASES: dict[str, Case] = {
         seed="000",
         family="entropy",
         tells="one entropy coefficient for everyone, and too large: actions stay random",
-        sick=cart(14_000, "--learn.entropy", "3"),
+        sick=cart(14_000, "--ppo.entropy", "3"),
         healthy=cart(14_000),
         expected=("entropy_stuck", "entropy_rising"),
     ),
@@ -173,7 +173,7 @@ CASES: dict[str, Case] = {
         seed="002",
         family="self-play",
         tells="late in training what beat the bots is unlearned",
-        sick=pursuit(120_000, "--learn.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3"),
+        sick=pursuit(120_000, "--ppo.learning-rate", "0:1e-3, 0.6:1e-3, 0.65:0.3, 1:0.3"),
         healthy=pursuit(120_000),
         expected=("forgetting", "updates_too_large"),
     ),
@@ -181,9 +181,7 @@ CASES: dict[str, Case] = {
         seed="002",
         family="updates",
         tells="learning rate, clip and passes too large for the batch",
-        sick=cart(
-            14_000, "--learn.learning-rate", "0.03", "--learn.clip", "2.0", "--learn.epochs", "20"
-        ),
+        sick=cart(14_000, "--ppo.learning-rate", "0.03", "--ppo.clip", "2.0", "--ppo.epochs", "20"),
         healthy=cart(14_000),
         expected=("updates_too_large", "return_swings", "return_falls", "entropy_collapsed"),
     ),
@@ -210,8 +208,8 @@ CASES: dict[str, Case] = {
         family="budget",
         by="start",
         tells="a rollout longer than the whole budget",
-        sick=pursuit(2_000, "--learn.rollout", "64"),
-        healthy=pursuit(20_000, "--learn.rollout", "64"),
+        sick=pursuit(2_000, "--ppo.rollout", "64"),
+        healthy=pursuit(20_000, "--ppo.rollout", "64"),
         expected=("no update",),
     ),
     # -- 003: racing -------------------------------------------------------------------------------
@@ -280,7 +278,7 @@ CASES: dict[str, Case] = {
         "rest",
         sick=cart(
             14_000,
-            "--learn.normalise-values",
+            "--ppo.normalise-values",
             "False",
             "--policy.separate-value",
             "False",

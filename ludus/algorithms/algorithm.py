@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn, optim
 
 from ludus.algorithms.graphs import Graphs
 from ludus.algorithms.replay_buffer import Replay
-from ludus.config import Config
+from ludus.config import AlgorithmConfig, Config
+from ludus.errors import LudusError
 from ludus.machine import fitting
-from ludus.networks.heads import action_space
-from ludus.networks.policy import Policy
-from ludus.networks.q_policy import QPolicy
 from ludus.protocols import ActingPolicy, Batch, Layout, Player
+from ludus.registry import ALGORITHMS
 
 Timed = Callable[[str], AbstractContextManager[Any]]
 """`with timed(phase):` measures a phase of the iteration: act, simulate, learn …"""
@@ -42,9 +41,41 @@ class Evidence(NamedTuple):
     """Did the role decide anything in this iteration? Else at most its value was learned."""
 
 
+class Memory(NamedTuple):
+    """Bytes that an algorithm will need."""
+
+    per_env: Mapping[str, int]
+    """Of every env, by what they are for."""
+    kept: int = 0
+    """Of agent-steps that are kept however many envs there are: `kept_rows` of the settings."""
+    setting: str = ""
+    """Which setting says how many."""
+
+
 class Algorithm(Protocol):
     """An iteration is `collect`, then `learn`. All randomness comes from torch's generator, which
-    the trainer seeds before."""
+    the trainer seeds before. An algorithm of your own inherits `Learner`, or `OnPolicy`, which
+    also collects rollouts."""
+
+    settings: ClassVar[type[AlgorithmConfig]]
+    """A dataclass of its settings."""
+    memory_setting: ClassVar[str]
+    """The setting that says how much is kept to be learned from."""
+
+    def __init__(self, batch: Batch, config: Config) -> None: ...
+
+    @staticmethod
+    def make_policy(layout: Layout, config: Config, role: str) -> ActingPolicy:
+        """The untrained policy of a role."""
+
+    @staticmethod
+    def check_network(config: Config, layout: Layout) -> None:
+        """Refuses a network that it cannot learn with."""
+
+    @classmethod
+    def memory(cls, config: Config, layout: Layout, players: int) -> Memory:
+        """What it will need, counted before anything is allocated. `players`: policies that act in
+        every env, with opponents."""
 
     policies: dict[str, ActingPolicy]
     """What acts for each role: a Policy, or what is called like one."""
@@ -56,9 +87,9 @@ class Algorithm(Protocol):
     def collect(self, timed: Timed) -> None:
         """Plays."""
 
-    def learn(self, share: float) -> dict[str, float]:
-        """Updates; returns metrics under their full names. `share`: how much of the budget is
-        spent, for schedules."""
+    def learn(self, progress: float) -> dict[str, float]:
+        """Updates; returns metrics under their full names, learner/ROLE/KEY. `progress`: how much
+        of the budget is spent, for schedules, from 0 to 1."""
 
     def learned_steps(self) -> int:
         """Agent-steps of the last `collect` that learning agents took."""
@@ -93,12 +124,19 @@ class Learner:
     """What algorithms share: roles, frozen opponents, and parts of an iteration that are graphs on
     CUDA."""
 
-    def __init__(
-        self, batch: Batch, config: Config, make_role: Callable[[str, slice, Any, Config], Any]
-    ) -> None:
+    settings: ClassVar[type[AlgorithmConfig]] = AlgorithmConfig
+    memory_setting: ClassVar[str] = "rollout"
+    role_class: ClassVar[type[Any]]
+    """What holds the policy, the optimizer and the data of one role."""
+
+    @staticmethod
+    def check_network(config: Config, layout: Layout) -> None:
+        """Any network will do."""
+
+    def __init__(self, batch: Batch, config: Config) -> None:
         self.batch, self.config = batch, config
         self.roles: dict[str, Any] = {
-            s.role: make_role(s.role, s.agents, batch, config) for s in batch.layout.seats
+            s.role: self.role_class(s.role, s.agents, batch, config) for s in batch.layout.seats
         }
         self.policies: dict[str, ActingPolicy] = {
             name: role.policy for name, role in self.roles.items()
@@ -107,6 +145,21 @@ class Learner:
         self.opponents: Sequence[Player] = []
         self.on_gpu = config.device == "cuda"
         self.graphs = Graphs(self.tensors) if self.on_gpu else None
+
+    def learn(self, progress: float) -> dict[str, float]:
+        """Updates every role. `progress`: how much of the budget is spent, for schedules."""
+        return {
+            f"learner/{name}/{key}": value
+            for name, role in self.roles.items()
+            for key, value in self.learn_role(role, progress).items()
+        }
+
+    def learn_role(self, role: Any, progress: float) -> dict[str, float]:
+        """Updates one role; returns its metrics by their last name."""
+        raise NotImplementedError
+
+    def modules(self) -> dict[str, nn.Module]:
+        return {}
 
     def tensors(self) -> list[Tensor]:
         """What trying an iteration out would change: simulator, memory, policies, optimizers."""
@@ -151,30 +204,27 @@ class Learner:
         return nullcontext()
 
 
-def make_algorithm(batch: Batch, config: Config) -> Algorithm:
-    from ludus.algorithms.ppo import PPO
-    from ludus.algorithms.rainbow import Rainbow
+def algorithm_class(name: str) -> type[Algorithm]:
+    """By its name, or the import path of one's own."""
+    found: Any = ALGORITHMS.find(name)
+    if not issubclass(found, Learner):
+        raise LudusError(
+            f"the algorithm '{name}' inherits neither ludus.Learner nor ludus.OnPolicy, which know "
+            "how to save it and to show its opponents: let it inherit one"
+        )
+    checked: type[Algorithm] = found
+    return checked
 
-    kept, setting = (
-        ("replays", "rainbow.replay")
-        if config.algorithm == "rainbow"
-        else ("rollouts", "learn.rollout")
-    )
+
+def make_algorithm(batch: Batch, config: Config) -> Algorithm:
+    made = algorithm_class(config.algorithm)
     with fitting(
-        f"the {kept} of {config.envs:,} envs of {config.game}", f"lower --envs or {setting}"
+        f"what {config.algorithm} keeps of {config.envs:,} envs of {config.game}",
+        f"lower --envs or {config.section}.{made.memory_setting}",
     ):
-        return Rainbow(batch, config) if config.algorithm == "rainbow" else PPO(batch, config)
+        return made(batch, config)
 
 
 def make_policy(layout: Layout, config: Config, role: str) -> ActingPolicy:
     """The untrained policy of a role, as the config's algorithm has it."""
-    space = action_space(layout.actions_of(role), config.policy.state_dependent_std)
-    if config.algorithm == "rainbow":
-        return QPolicy(layout.observation, space, config.policy, config.rainbow, layout.seen)
-    return Policy(
-        layout.observation,
-        space,
-        config.policy,
-        layout.seen,
-        config.learn.for_role(role).reward_scale,
-    )
+    return algorithm_class(config.algorithm).make_policy(layout, config, role)

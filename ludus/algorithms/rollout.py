@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -22,13 +24,15 @@ class RoleRollout:
     def __init__(
         self,
         steps: int,
-        bptt: int,
+        chunk: int,
         rows: int,
         policy: Policy,
         mask: int,
         device: str,
-        opponent_keys: int = 0,
+        recorded: Mapping[str, Tensor],
     ) -> None:
+        """`chunk`: steps between two places where the memory is kept. `recorded`: what auxiliary
+        losses want to know of every step, as examples [rows, …]."""
         entries, space, state_size = policy.inputs, policy.space, policy.state_size
         half = device != "cpu"
 
@@ -42,9 +46,10 @@ class RoleRollout:
         self.raw = zeros(steps, rows, space.continuous)
         self.binary = zeros(steps, rows, space.binary, dtype=torch.int8)
         self.choices = zeros(steps, rows, len(space.choices), dtype=torch.int32)
-        self.opponent_keys = zeros(steps, rows, opponent_keys, dtype=torch.int8)
-        # step · rows + row of what is foretold
-        self.later = zeros(steps if opponent_keys else 0, rows, dtype=torch.int64)
+        self.recorded = {
+            name: zeros(steps, *x.shape, dtype=x.dtype) for name, x in recorded.items()
+        }
+        self.prepared: dict[str, Tensor] = {}  # [steps, rows, …] for auxiliary losses
         self.log_prob = zeros(steps, rows)
         self.value = zeros(steps + 1, rows)
         self.reward = zeros(steps, rows)
@@ -58,7 +63,7 @@ class RoleRollout:
         self.terminated = zeros(steps, rows, dtype=torch.bool)
         self.truncated = zeros(steps, rows, dtype=torch.bool)
         self.starts = zeros(steps + 1, rows, dtype=torch.bool)
-        self.state = zeros(steps // bptt, rows, state_size)
+        self.state = zeros(steps // chunk, rows, state_size)
         self.age = zeros(steps + 1, rows, dtype=torch.int32)
         self.parts = policy.seen
         self.seen = {
@@ -68,7 +73,7 @@ class RoleRollout:
             for name, part in self.parts.items()
         }
 
-    def turn_over(self) -> None:
+    def start_rollout(self) -> None:
         """Before a new rollout: the frames that its first steps look back to."""
         for name, part in self.parts.items():
             if part.frames > 1:
@@ -101,4 +106,5 @@ class RoleRollout:
         tensors = [t for t in vars(self).values() if isinstance(t, Tensor)] + list(
             self.seen.values()
         )
+        tensors += [*self.recorded.values(), *self.prepared.values()]
         return sum(t.numel() * t.element_size() for t in tensors)

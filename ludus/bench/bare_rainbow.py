@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ludus.algorithms.rainbow import chosen, huber, quantile_huber, random_shares
+from ludus.algorithms.rainbow.q_policy import move
+from ludus.algorithms.rainbow.rainbow import chosen, huber, quantile_huber, random_shares
 from ludus.networks.encoders import shaped
-from ludus.networks.q_policy import move
 
 
 class BareRainbow:

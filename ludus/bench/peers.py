@@ -120,7 +120,7 @@ def sb3_qrdqn(config: Config, seconds: float, defaults: bool) -> float:
 
     options: dict[str, Any] = {}
     if not defaults:
-        c = config.rainbow
+        c = config.learner
         activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[
             config.policy.activation
         ]
@@ -154,7 +154,7 @@ def sb3(config: Config, seconds: float, defaults: bool) -> float:
     env = _vec_env(replace(config, envs=8) if defaults else config)
     options: dict[str, Any] = {}
     if not defaults:
-        learn = config.learn
+        learner = config.learner
         activation = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU, "silu": torch.nn.SiLU}[
             config.policy.activation
         ]
@@ -168,11 +168,11 @@ def sb3(config: Config, seconds: float, defaults: bool) -> float:
                 enable_critic_lstm=config.policy.separate_value,
                 shared_lstm=not config.policy.separate_value,
             )
-        rows = learn.rollout * env.rows
+        rows = learner.rollout * env.rows
         options = dict(
-            n_steps=learn.rollout,
-            batch_size=rows // learn.minibatches,
-            n_epochs=learn.epochs,
+            n_steps=learner.rollout,
+            batch_size=rows // learner.minibatches,
+            n_epochs=learner.epochs,
             policy_kwargs=network,
         )
     if config.policy.memory == "lstm":

@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from ludus.algorithms.graphs import compiled
-from ludus.algorithms.ppo import PPO
-from ludus.algorithms.rainbow import Rainbow
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.algorithms.rainbow.rainbow import Rainbow
 from ludus.bench import limits
 from ludus.bench.bare_rainbow import BareRainbow
 from ludus.config import Config
@@ -151,8 +151,8 @@ class _BareRole:
     """The arithmetic of one role's iteration and nothing else."""
 
     def __init__(self, role: Any, config: Config) -> None:
-        self.steps, self.rows = config.learn.rollout, role.rows
-        self.length = config.learn.bptt or 1
+        self.steps, self.rows = config.learner.rollout, role.rows
+        self.length = config.learner.bptt or 1
         self.epochs, self.minibatches = role.config.epochs, role.config.minibatches
         self.policy = Policy(
             role.batch.layout.observation, role.space, config.policy, role.policy.seen

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     head.add_argument(
         "--recipe",
         required=True,
-        help="a recipe, as for ludus train; its options follow (--envs, --learn.epochs …)",
+        help="a recipe, as for ludus train; its options follow (--envs, --ppo.epochs …)",
     )
     head.add_argument(
         "--seconds", type=float, default=10.0, help="how long to measure each part (default: 10)"

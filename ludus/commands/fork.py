@@ -12,7 +12,7 @@ SUMMARY = (
     "Starts a new run from another's checkpoint (RUN, RUN@STEP or RUN@best), with any "
     "setting changed."
 )
-EXAMPLE = "ludus fork runs/pursuit-1@best --learn.entropy 0.02 --run runs/more-entropy"
+EXAMPLE = "ludus fork runs/pursuit-1@best --ppo.entropy 0.02 --run runs/more-entropy"
 
 
 def main(arguments: list[str]) -> int:

@@ -13,26 +13,25 @@ import tyro
 from ludus.batches import find_game, game_info, is_foreign
 from ludus.commands.parsing import ReadsRuns
 from ludus.config import (
-    SHARED_BY_ROLES,
+    AlgorithmConfig,
     Config,
-    PPOConfig,
+    PolicyConfig,
+    RoleConfig,
     TasksConfig,
     apply_preset,
     origins,
-    refuse_preset,
     refuse_unused,
 )
+from ludus.registry import ALGORITHMS
 
 SINGLE = {
     "envs": (int, "Number of envs."),
     "seed": (int, "Seed of everything."),
     "device": (str, "cpu or cuda."),
-    "algorithm": (str, "ppo or rainbow."),
+    "algorithm": (str, f"{', '.join(ALGORITHMS)} or your own, package.module:Class."),
 }
 SECTIONS = (
     "train",
-    "learn",
-    "rainbow",
     "policy",
     "game",
     "league",
@@ -42,7 +41,8 @@ SECTIONS = (
     "log",
     "doctor",
 )
-OF_GAME = ("learn", "game", "curriculum")  # sections with keys that come from the game's spec
+MADE_HERE = ("policy", "game", "curriculum")
+"""Sections with keys that the game or the network says."""
 
 
 def _help(text: str) -> Any:
@@ -101,27 +101,50 @@ def _tasks_section(name: str) -> type:
     )
 
 
-def _roles_section(name: str) -> type:
-    """learn.roles.ROLE.KEY, all unset."""
+def _roles_section(name: str, section: str, kind: type[RoleConfig]) -> type:
+    """SECTION.roles.ROLE.KEY, all unset."""
     roles = (
         [s.role for s in game_info(Config(game=name)).layout.seats]
         if is_foreign(name)
         else [r.name for r in find_game(name)[0].roles]
     )
-    types = get_type_hints(PPOConfig)
+    types = get_type_hints(kind)
     keys = [
         (
-            f.name,
-            Annotated[types[f.name] | None, _help(f"As learn.{f.name.replace('_', '-')}.")],
+            key,
+            Annotated[types[key] | None, _help(f"As {section}.{key.replace('_', '-')}.")],
             field(default=None),
         )
-        for f in dataclasses.fields(PPOConfig)
-        if f.name not in SHARED_BY_ROLES
+        for key in kind.of_roles()
     ]
     one = make_dataclass("Role", keys, kw_only=True)
     return make_dataclass(
         "Roles", [(role, one, field(default_factory=one)) for role in roles], kw_only=True
     )
+
+
+def _learner_section(base: Config) -> AlgorithmConfig:
+    """The settings of the algorithm; those of single roles are unset at first."""
+    settings = base.learner
+    kind = type(settings)
+    if not isinstance(settings, RoleConfig):
+        return settings
+    roles = _roles_section(base.game, base.section, type(settings))
+    made = make_dataclass(
+        kind.__name__, [_field("roles", roles, roles())], bases=(kind,), kw_only=True
+    )
+    section: AlgorithmConfig = made(**_fields_but("roles", kind, settings))
+    return section
+
+
+def _policy_section(policy: PolicyConfig) -> Any:
+    """The settings of the policy, with those of its network as policy.NAME.KEY."""
+    own = policy.network_settings
+    not_shown: Any = tyro.conf.SuppressFixed[tyro.conf.Fixed[Any]]  # type: ignore[misc]
+    hidden = _field("network_settings", not_shown, own)
+    shown = [_field(policy.section, type(own), own)] if dataclasses.fields(own) else []
+    made = make_dataclass("Policy", [hidden, *shown], bases=(PolicyConfig,), kw_only=True)
+    return made(**_fields_but("network_settings", PolicyConfig, policy))
 
 
 @dataclass(kw_only=True)
@@ -131,7 +154,7 @@ class Common(ReadsRuns):
     run: str | None = None
     """Folder of the run (default: runs/RECIPE-DATE)."""
     preset: str | None = None
-    """fast or stable: a few settings of ppo at once."""
+    """Several settings at once, such as fast or stable of ppo."""
     init_from: str | None = None
     """Start from the weights of another run: RUN, RUN@STEP or RUN@best."""
     init_modules: tuple[str, ...] = ()
@@ -151,10 +174,11 @@ def parse_config(
     around it."""
     base = copy.deepcopy(recipe)
     arguments = spell_flags_out(arguments)
-    base.algorithm = given_value(arguments, "--algorithm") or base.algorithm
+    # first: they say which settings there are
+    base.choose_algorithm(given_value(arguments, "--algorithm") or base.algorithm)
+    base.policy.choose_network(given_value(arguments, "--policy.network") or base.policy.network)
     preset = given_value(arguments, "--preset")
     if preset:
-        refuse_preset(base, preset)
         apply_preset(base, preset)
     for argument in arguments:
         if argument.startswith("--"):
@@ -176,14 +200,7 @@ def parse_config(
 
 def _options_type(base: Config) -> type:
     """All options as one dataclass whose defaults are the values of `base`."""
-    game_section, roles, tasks = (
-        _game_section(base.game),
-        _roles_section(base.game),
-        _tasks_section(base.game),
-    )
-    learn = make_dataclass(
-        "Learn", [_field("roles", roles, roles())], bases=(PPOConfig,), kw_only=True
-    )
+    game_section, tasks = _game_section(base.game), _tasks_section(base.game)
     tasks_of_base = tasks(**_fields_but("vary", TasksConfig, base.curriculum.tasks))
     first_stage = _field(
         "first_stage",
@@ -193,8 +210,8 @@ def _options_type(base: Config) -> type:
     curriculum = make_dataclass(
         "Curriculum", [_field("tasks", tasks, tasks_of_base), first_stage], kw_only=True
     )
-    of_game = {
-        "learn": learn(**_fields_but("roles", PPOConfig, base.learn)),
+    made_here = {
+        "policy": _policy_section(base.policy),
         "game": game_section(),
         "curriculum": curriculum(),
     }
@@ -202,22 +219,24 @@ def _options_type(base: Config) -> type:
         _field(name, Annotated[kind, _help(text)], getattr(base, name))
         for name, (kind, text) in SINGLE.items()
     ]
-    for name in SECTIONS:
-        section = of_game.get(name) or getattr(base, name)
-        fields.append(_field(name, type(section), section))
+    sections = {base.section: _learner_section(base)}
+    sections |= {name: made_here.get(name) or getattr(base, name) for name in SECTIONS}
+    fields += [_field(name, type(section), section) for name, section in sections.items()]
     return make_dataclass("Options", fields, bases=(Common,), kw_only=True)
 
 
 def _config_of(options: Any, base: Config) -> Config:
     """`base` with what was given. Values of the game and of roles that were not given stay as they
     are in `base`."""
-    given = {role: _given(section) for role, section in vars(options.learn.roles).items()}
-    roles = {role: {**base.learn.roles.get(role, {}), **values} for role, values in given.items()}
     vary = {**base.curriculum.tasks.vary, **_given(options.curriculum.tasks.vary)}
-    values = {name: getattr(options, name) for name in (*SINGLE, *SECTIONS) if name not in OF_GAME}
-    values["learn"] = PPOConfig(
-        **_fields_but("roles", PPOConfig, options.learn),
-        roles={role: keys for role, keys in roles.items() if keys},
+    values = {
+        name: getattr(options, name) for name in (*SINGLE, *SECTIONS) if name not in MADE_HERE
+    }
+    values["learner"] = _learner_of(options, base)
+    policy = options.policy
+    values["policy"] = PolicyConfig(
+        **_fields_but("network_settings", PolicyConfig, policy),
+        network_settings=getattr(policy, base.policy.section, policy.network_settings),
     )
     values["curriculum"] = dataclasses.replace(
         base.curriculum,
@@ -226,6 +245,20 @@ def _config_of(options: Any, base: Config) -> Config:
     )
     return Config(
         game=base.game, game_values={**base.game_values, **_given(options.game)}, **values
+    )
+
+
+def _learner_of(options: Any, base: Config) -> AlgorithmConfig:
+    """The settings of the algorithm, with what was given for single roles."""
+    section, kind = getattr(options, base.section), type(base.learner)
+    if not isinstance(base.learner, RoleConfig):
+        learner: AlgorithmConfig = section
+        return learner
+    given = {role: _given(values) for role, values in vars(section.roles).items()}
+    roles = {role: {**base.learner.roles.get(role, {}), **own} for role, own in given.items()}
+    return type(base.learner)(
+        **_fields_but("roles", kind, section),
+        roles={role: keys for role, keys in roles.items() if keys},
     )
 
 

@@ -1,25 +1,24 @@
-"""The whole configuration as dataclasses, a file per subject; that of Rainbow is with the
-algorithm.
+"""The whole configuration as dataclasses, a file per subject. Settings of an algorithm and of a
+network are beside its code.
 
 A field's docstring is its help text; None means: derived, see `resolve`. An experiment (a recipe)
 is a function that returns a Config. Any `Scalar` may be a schedule (`ludus.config.schedules`).
 """
 
+from ludus.config.algorithm import AlgorithmConfig, RoleConfig
 from ludus.config.curriculum import VARY, CurriculumConfig, Stage, TasksConfig
 from ludus.config.derived import resolve
-from ludus.config.experiment import PRESETS, Config, apply_preset
+from ludus.config.experiment import Config
 from ludus.config.in_use import (
     full_name,
     option_of,
-    refuse_preset,
     refuse_unused,
     set_by_name,
     settings_of,
 )
 from ludus.config.league import LeagueConfig, mixes, uses_pool
-from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
-from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
-from ludus.config.rainbow import RainbowConfig
+from ludus.config.network import NetworkConfig
+from ludus.config.policy import OF_ACTIONS, PolicyConfig
 from ludus.config.running import (
     ON_CRITICAL,
     CheckpointConfig,
@@ -29,15 +28,13 @@ from ludus.config.running import (
     TrainConfig,
 )
 from ludus.config.types import check_types
-from ludus.config.values import flatten, origins, set_value, unflatten
+from ludus.config.values import apply_preset, flatten, origins, set_value, unflatten
 
 __all__ = [
     "OF_ACTIONS",
     "ON_CRITICAL",
-    "PRESETS",
-    "SHARED_BY_ROLES",
-    "STRATEGY_SIZES",
     "VARY",
+    "AlgorithmConfig",
     "CheckpointConfig",
     "Config",
     "CurriculumConfig",
@@ -45,11 +42,10 @@ __all__ = [
     "EvalConfig",
     "LeagueConfig",
     "LogConfig",
-    "PPOConfig",
+    "NetworkConfig",
     "PolicyConfig",
-    "RainbowConfig",
+    "RoleConfig",
     "Stage",
-    "StrategyConfig",
     "TasksConfig",
     "TrainConfig",
     "apply_preset",
@@ -59,7 +55,6 @@ __all__ = [
     "mixes",
     "option_of",
     "origins",
-    "refuse_preset",
     "refuse_unused",
     "resolve",
     "set_by_name",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+
 from ludus.config.experiment import Config
-from ludus.config.values import flatten, unflatten
 
 
 def resolve(config: Config) -> Config:
     """A copy with derived values filled in."""
-    config = unflatten(flatten(config))
-    if config.learn.bptt is None:
-        config.learn.bptt = min(16, config.learn.rollout) if config.policy.memory != "none" else 1
-    config.policy.strategy = config.policy.strategy.filled()
+    config = copy.deepcopy(config)
+    config.learner.resolve(config)
+    config.policy.network_settings.resolve()
     if config.train.dtype is None:
         config.train.dtype = "bfloat16" if config.device == "cuda" else "float32"
     budget = config.train.total_agent_steps
-    if config.rainbow.epsilon_over is None:
-        config.rainbow.epsilon_over = max(1, budget * 3 // 10) if budget is not None else 300_000
     if config.league.snapshot_every is None:
         config.league.snapshot_every = max(1, (budget or 100_000_000) // 50)
     if config.eval.every_agent_steps is None and config.eval.every_seconds is None:

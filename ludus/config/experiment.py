@@ -1,31 +1,33 @@
-"""The whole configuration of one experiment, and presets that change a part of it."""
+"""The whole configuration of one experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass, field, fields
+from typing import Annotated
 
+from ludus.config.algorithm import AlgorithmConfig
 from ludus.config.curriculum import CurriculumConfig
 from ludus.config.handed_over import source_of
 from ludus.config.league import LeagueConfig
 from ludus.config.limits import AtLeast, OneOf, check_limits
 from ludus.config.policy import PolicyConfig
-from ludus.config.ppo import PPOConfig
-from ludus.config.rainbow import RainbowConfig
 from ludus.config.running import CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
 from ludus.config.schedules import Scalar
-from ludus.errors import LudusError, nearest
+from ludus.errors import LudusError
+from ludus.imports import section_name
+from ludus.registry import ALGORITHMS
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "fast": {"learn.epochs": 2, "eval.greedy": False, "log.tensorboard": False},
-    "stable": {
-        "learn.epochs": 4,
-        "learn.clip": 0.1,
-        "learn.target_kl": 0.02,
-        "learn.max_grad_norm": 0.5,
-    },
-}
+
+def settings_of_algorithm(name: str) -> type[AlgorithmConfig]:
+    """The dataclass of an algorithm's settings."""
+    found = ALGORITHMS.settings_of(name) or AlgorithmConfig
+    if not issubclass(found, AlgorithmConfig):
+        raise LudusError(
+            f"the settings of the algorithm '{name}' are a {found.__name__}, which does not "
+            "inherit ludus.config.AlgorithmConfig: let it"
+        )
+    return found
 
 
 @dataclass(kw_only=True)
@@ -44,11 +46,13 @@ class Config:
     """Seed of everything."""
     device: Annotated[str, OneOf(("cpu", "cuda"))] = "cpu"
     """cpu or cuda."""
-    algorithm: Annotated[str, OneOf(("ppo", "rainbow"))] = "ppo"
-    """ppo (settings in learn) or rainbow (settings in rainbow)."""
+    algorithm: str = "ppo"
+    """ppo, rainbow or your own, package.module:Class; its settings are the section of its name."""
+    learner: AlgorithmConfig = None  # type: ignore[assignment]  # filled in below
+    """Settings of the algorithm: the section `section` (default: as the algorithm has them)."""
+    other_learners: dict[str, AlgorithmConfig] = field(default_factory=dict)
+    """Settings of other algorithms, by their names: a recipe may suit several."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
-    learn: PPOConfig = field(default_factory=PPOConfig)
-    rainbow: RainbowConfig = field(default_factory=RainbowConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     league: LeagueConfig = field(default_factory=LeagueConfig)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
@@ -57,51 +61,55 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
     doctor: DoctorConfig = field(default_factory=DoctorConfig)
 
+    @property
+    def section(self) -> str:
+        """The section with the settings of the algorithm."""
+        return section_name(self.algorithm)
+
+    def choose_algorithm(self, name: str) -> None:
+        """Another algorithm: with what the recipe has for it, or its defaults. One that has the
+        same settings, or more, takes over their values."""
+        if name == self.algorithm:
+            return
+        kind, before = settings_of_algorithm(name), self.learner
+        known = self.other_learners.get(name)
+        if known is None and issubclass(kind, type(before)):
+            known = kind(**{f.name: getattr(before, f.name) for f in fields(before)})
+        self.algorithm, self.learner = name, known or kind()
+
     def learning_rates(self, roles: Sequence[str]) -> dict[str, Scalar]:
-        """Of the algorithm in use, by the names they are set by."""
-        if self.algorithm == "rainbow":
-            return {"rainbow.learning_rate": self.rainbow.learning_rate}
-        own = {
-            f"learn.roles.{r}.learning_rate": self.learn.for_role(r).learning_rate
-            for r in roles
-            if r in self.learn.roles
-        }
-        return {"learn.learning_rate": self.learn.learning_rate, **own}
+        """By the names they are set by."""
+        rates = self.learner.learning_rates(roles)
+        return {f"{self.section}.{name}": rate for name, rate in rates.items()}
 
     def check(self, rows: Mapping[str, int]) -> None:
         """Refuses what cannot work, before anything is written: single values, then what does not
         go together. `rows`: agents of each role, in all envs."""
+        kind = settings_of_algorithm(self.algorithm)
+        if not isinstance(self.learner, kind):
+            raise LudusError(
+                f"learner is a {type(self.learner).__name__}, and the settings of the algorithm "
+                f"{self.algorithm} are a {kind.__name__}: give it that, or set `algorithm`"
+            )
         check_limits(self)
-        algorithm, budget = self.algorithm_settings, self.train.total_agent_steps
-        algorithm.check(self, rows)
+        budget = self.train.total_agent_steps
+        self.learner.check(self, rows)
         self.policy.check()
         self.league.check(self)
         self.curriculum.check(self)
         self.eval.check(self)
         self.train.check()
-        rollout = algorithm.rollout * sum(rows.values())
+        rollout = self.learner.rollout * sum(rows.values())
         if budget is not None and rollout > budget:
-            section = "rainbow" if self.algorithm == "rainbow" else "learn"
             raise LudusError(
                 f"one rollout is {rollout:,} agent-steps but the whole budget is {budget:,}: there "
-                f"would be no update; lower {section}.rollout or envs, or raise "
+                f"would be no update; lower {self.section}.rollout or envs, or raise "
                 "train.total_agent_steps"
             )
-
-    @property
-    def algorithm_settings(self) -> PPOConfig | RainbowConfig:
-        """Of the algorithm in use."""
-        return self.rainbow if self.algorithm == "rainbow" else self.learn
 
     def __post_init__(self) -> None:
         if not isinstance(self.game, str):
             self.game = source_of(self.game)
 
-
-def apply_preset(config: Config, name: str) -> None:
-    """Presets change a recipe where it trades speed against stability."""
-    if name not in PRESETS:
-        raise LudusError(f"unknown preset '{name}': {nearest(name, PRESETS)}")
-    for key, value in PRESETS[name].items():
-        section, _, attribute = key.partition(".")
-        setattr(getattr(config, section), attribute, value)
+        if self.learner is None:
+            self.learner = settings_of_algorithm(self.algorithm)()

@@ -1,89 +1,79 @@
-"""Which settings the algorithm of a config reads: a section for each algorithm, of which one is in
-use."""
+"""Which settings the algorithm and the network of a config read: each has a section of its own, and
+no other is there."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-from ludus.config.experiment import PRESETS, Config
+from ludus.config.algorithm import AlgorithmConfig, RoleConfig
+from ludus.config.experiment import Config
 from ludus.config.values import flatten, set_value
 from ludus.errors import LudusError
+from ludus.imports import section_name
+from ludus.registry import ALGORITHMS, NETWORKS
 
-SECTION_OF = {"ppo": "learn", "rainbow": "rainbow"}
+CALLED_NOW = {"learn.next_keys": "policy.strategy.next_keys", "learn.": "ppo."}
+"""Names of an earlier version, and what they have become."""
 
 
-def section_of(config: Config) -> str:
-    return SECTION_OF.get(config.algorithm, "learn")
-
-
-def settings_of(config: Config, role: str) -> Any:
-    """What the algorithm in use learns a role with."""
-    return config.rainbow if section_of(config) == "rainbow" else config.learn.for_role(role)
+def settings_of(config: Config, role: str) -> AlgorithmConfig:
+    """What the algorithm learns a role with."""
+    return config.learner.for_role(role)
 
 
 def option_of(config: Config, role: str, key: str) -> str:
     """The dotted name of what sets `key` for a role."""
-    section = section_of(config)
-    own = section == "learn" and key in config.learn.roles.get(role, {})
-    return f"learn.roles.{role}.{key}" if own else f"{section}.{key}"
+    settings = config.learner
+    own = isinstance(settings, RoleConfig) and key in settings.roles.get(role, {})
+    return f"{config.section}.roles.{role}.{key}" if own else f"{config.section}.{key}"
 
 
 def refuse_unused(config: Config, name: str, dashes: bool = False) -> None:
-    """Refuses a dotted name that the algorithm in use never reads. `dashes`: write names as on the
-    command line."""
-    owner = next(
-        (algorithm for algorithm, section in SECTION_OF.items() if name.startswith(f"{section}.")),
-        config.algorithm,
-    )
-    if config.algorithm not in SECTION_OF or owner == config.algorithm:
-        return
-    section, key = section_of(config), name.rsplit(".", 1)[-1]
-    written = {
-        n: f"--{n.replace('_', '-')}" if dashes else n
-        for n in (name, f"{section}.{key}", "algorithm")
-    }
-    known = key in {f.name for f in dataclasses.fields(getattr(config, section))}
-    raise LudusError(
-        f"{written[name]} is a setting of {owner}, and this run learns by {config.algorithm}: "
-        + (
-            f"use {written[f'{section}.{key}']}"
+    """Refuses a dotted name that the algorithm or the network in use never reads, and one that is
+    called otherwise now. `dashes`: write names as on the command line."""
+
+    def written(name: str) -> str:
+        return f"--{name.replace('_', '-')}" if dashes else name
+
+    for old, new in CALLED_NOW.items():
+        if name.startswith(old):
+            now = name.replace(old, new, 1)
+            raise LudusError(f"{written(name)} is called {written(now)} now")
+    section, _, rest = name.partition(".")
+    key = rest.rsplit(".", 1)[-1]
+    owner = next((n for n in ALGORITHMS if section_name(n) == section), None)
+    if rest and owner is not None and section != config.section:
+        known = key in {f.name for f in dataclasses.fields(config.learner)}
+        fix = (
+            f"use {written(f'{config.section}.{key}')}"
             if known
-            else f"leave it out, or choose {written['algorithm']} {owner}"
+            else f"leave it out, or choose {written('algorithm')} {owner}"
         )
-    )
+        raise LudusError(
+            f"{written(name)} is a setting of {owner}, and this run learns by "
+            f"{config.algorithm}: {fix}"
+        )
+    part, _, inner = rest.partition(".")
+    if section == "policy" and inner and part in NETWORKS and part != config.policy.section:
+        raise LudusError(
+            f"{written(name)} is a setting of the network {part}, and this policy has the network "
+            f"{config.policy.network}: choose {written('policy.network')} {part}"
+        )
 
 
 def full_name(config: Config, name: str) -> str:
-    """The dotted name that a last name means; of the algorithms' settings, only those of the one in
-    use are meant."""
+    """The dotted name that a last name means."""
     if "." in name:
         return name
-    unused = "rainbow." if config.algorithm == "ppo" else "learn."
     named = [n for n in flatten(config) if n == name or n.endswith("." + name)]
-    matches = [n for n in named if not n.startswith(unused)] or named[:1]
-    exact = [n for n in matches if n == name]
-    if len(exact or matches) > 1:
-        raise LudusError(f"'{name}' could be {' or '.join(matches)}: give the dotted name")
-    return (exact or matches or [name])[0]
+    exact = [n for n in named if n == name]
+    if len(exact or named) > 1:
+        raise LudusError(f"'{name}' could be {' or '.join(named)}: give the dotted name")
+    return (exact or named or [name])[0]
 
 
-def set_by_name(config: Config, name: str, value: Any) -> None:
+def set_by_name(config: Config, name: str, value: object) -> None:
     """Sets a value by its dotted name, or by its last name where that is unique."""
     full = full_name(config, name)
     refuse_unused(config, full)
     set_value(config, full, value)
-
-
-def refuse_preset(config: Config, name: str) -> None:
-    """Presets are made for one algorithm."""
-    foreign = [
-        key
-        for key in PRESETS.get(name, {})
-        if key.split(".")[0] in set(SECTION_OF.values()) - {section_of(config)}
-    ]
-    if foreign:
-        raise LudusError(
-            f"preset '{name}' is made for ppo ({', '.join(foreign)}), and this run learns by "
-            f"{config.algorithm}: leave it out"
-        )

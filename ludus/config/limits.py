@@ -58,6 +58,15 @@ class OneOf:
         return None if value in self.known else f": {nearest(str(value), self.known)}"
 
 
+OF_PARTS = ("learner", "network_settings")
+"""Fields with the settings of a part that can be exchanged: their section is called as the part."""
+
+
+def name_of(section: Any, field: str) -> str:
+    """What a field of a section is called in dotted names."""
+    return section.section if field in OF_PARTS else field
+
+
 LIMITS = (AtLeast, Above, Between, Below, OneOf)
 
 
@@ -66,7 +75,7 @@ def check_limits(section: Any, prefix: str = "") -> None:
     for name, hint in get_type_hints(type(section), include_extras=True).items():
         value = getattr(section, name)
         if dataclasses.is_dataclass(value):
-            check_limits(value, f"{prefix}{name}.")
+            check_limits(value, f"{prefix}{name_of(section, name)}.")
         for limit in getattr(hint, "__metadata__", ()):
             if isinstance(limit, LIMITS):
                 _check(limit, value, prefix + name)

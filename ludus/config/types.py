@@ -8,7 +8,8 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ludus.config.ppo import PPOConfig
+from ludus.config.algorithm import RoleConfig
+from ludus.config.limits import name_of
 from ludus.errors import LudusError
 
 WORDS: dict[Any, str] = {
@@ -25,10 +26,10 @@ def check_types(section: Any, prefix: str = "") -> None:
     """Every value has the type of its field; whole floats become the integers they stand for
     (total_agent_steps=5e6)."""
     for name, kind in _kinds(type(section)).items():
-        full = prefix + name
+        full = prefix + name_of(section, name)
         value = _fitted(getattr(section, name), kind, full)
-        if name == "roles" and isinstance(section, PPOConfig):
-            known = _kinds(PPOConfig)
+        if name == "roles" and isinstance(section, RoleConfig):
+            known = _kinds(type(section))
             value = {
                 role: {
                     key: _fitted(v, known.get(key, Any), f"{full}.{role}.{key}")
@@ -60,7 +61,7 @@ def _fitted(value: Any, kind: Any, name: str) -> Any:
             return {
                 key: _fitted(v, get_args(option)[1], f"{name}.{key}") for key, v in value.items()
             }
-        if dataclasses.is_dataclass(option) and type(value) is option:
+        if dataclasses.is_dataclass(option) and isinstance(value, option):  # type: ignore[arg-type]
             check_types(value, f"{name}.")
             return value
         if container is None and not dataclasses.is_dataclass(option) and _is(value, option):

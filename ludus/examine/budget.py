@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ludus.algorithms.rainbow import epsilon_at
 from ludus.batches import game_info
 from ludus.config import Config
 from ludus.doctor.before.budget import Budget
@@ -19,14 +16,10 @@ def examine_budget(
     config: Config, *, small: Config, small_bytes: int, episode_length: float, max_steps: int | None
 ) -> Budget:
     """`small`: a small version of the config that was tried out, with the bytes of its buffers."""
-    rainbow = config.algorithm == "rainbow"
-    learn: Any = config.rainbow if rainbow else config.learn
+    settings = config.learner
     rows = sum(game_info(config).rows(config.envs).values())
-    rollout = rows * learn.rollout
-    small_rollout = (
-        sum(game_info(small).rows(small.envs).values())
-        * (small.rainbow if rainbow else small.learn).rollout
-    )
+    small_rows = sum(game_info(small).rows(small.envs).values())
+    rollout = rows * settings.rollout
     total = config.train.total_agent_steps
     checkpoint = config.checkpoint
     between = (
@@ -34,32 +27,27 @@ def examine_budget(
     )
     return Budget(
         iterations=total / rollout if total is not None else None,
-        updates=_updates(config, total, rollout) if total is not None else None,
+        updates=settings.updates(total, rows) if total is not None else None,
         episodes_per_env=total / rows / max_steps if total is not None and max_steps else None,
-        buffer_bytes=small_bytes
-        * (config.rainbow.replay / small.rainbow.replay if rainbow else rollout / small_rollout),
+        buffer_bytes=small_bytes * settings.kept_rows(rows) / small.learner.kept_rows(small_rows),
         free_bytes=free_memory(),
         threads=config.train.threads,
         cores=cores(),
-        epsilon=_epsilon(config, total, episode_length) if rainbow and total is not None else {},
-        noisy=config.rainbow.noisy,
-        warm_up_share=config.rainbow.warm_up / total if rainbow and total else None,
+        epsilon=_random_actions(config, total, episode_length) if total is not None else {},
+        noisy=settings.explores_by_noise,
+        warm_up_share=settings.before_first_update / total if total else None,
         checkpoints=_checkpoints(config, total),
         iterations_per_checkpoint=between,
     )
 
 
-def _updates(config: Config, total: int, rollout: int) -> float:
-    if config.algorithm == "rainbow":
-        return total * config.rainbow.replay_ratio / config.rainbow.batch
-    return total / rollout * config.learn.epochs * config.learn.minibatches
-
-
-def _epsilon(config: Config, total: int, episode_length: float) -> dict[float, float]:
-    return {
-        s: epsilon_at(config.rainbow, int(s * total), int(s * total / max(1.0, episode_length)))
+def _random_actions(config: Config, total: int, episode_length: float) -> dict[float, float]:
+    """Their share at some places of the budget, where the algorithm acts at random at all."""
+    shares = {
+        s: config.learner.random_actions(int(s * total), int(s * total / max(1.0, episode_length)))
         for s in LOOKED_AT
     }
+    return {s: share for s, share in shares.items() if share is not None}
 
 
 def _checkpoints(config: Config, total: int | None) -> float | None:

@@ -30,19 +30,9 @@ is the agent's own state."""
 def small(config: Config) -> Config:
     """The same networks and losses on a few envs, with one update per iteration."""
     config = copy.deepcopy(config)
-    large = config.policy.strategy.size == "full"
+    large = config.policy.network_settings.large
     config.envs, config.device = FEW_ENVS if large else ENVS, "cpu"
-    bptt = config.learn.bptt or 1
-    config.learn.rollout = (
-        bptt if large else max(bptt, min(config.learn.rollout, STEPS) // bptt * bptt)
-    )
-    config.learn.epochs = config.learn.minibatches = config.learn.accumulate = 1
-    config.learn.roles = {
-        role: {k: v for k, v in values.items() if k not in ("epochs", "minibatches", "accumulate")}
-        for role, values in config.learn.roles.items()
-    }
-    config.rainbow.warm_up, config.rainbow.rollout = 0, max(STEPS, config.rainbow.n_step + 2)
-    config.rainbow.replay = min(config.rainbow.replay, 50_000)
+    config.learner = config.learner.small(1 if large else STEPS)
     return config
 
 

@@ -21,8 +21,8 @@ from ludus.errors import LudusError
 from ludus.evidence.diagnostics import Diagnostics
 from ludus.examine.next_keys import bots_of, foretold, predictors
 from ludus.machine import set_threads
+from ludus.networks.history import HISTORY
 from ludus.networks.policy import Policy
-from ludus.networks.strategy import HISTORY
 from ludus.play.evaluate import intervals, measure
 from ludus.play.silence import messages_of, without_messages
 from ludus.protocols import ActingPolicy, Batch

@@ -1,5 +1,5 @@
-"""Does a policy that was trained to foretell its opponent's keys (learn.next_keys) do so in matches
-it has not seen?
+"""Does a policy that was trained to predict its opponent's keys (policy.strategy.next_keys) do so
+in matches it has not seen?
 
 Beside the loss of its predictions stand two yardsticks: what it would cost to say how often each
 key is pressed on the whole, and the loss with the strategy vector of a match against another
@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ludus.algorithms.next_keys import KeyPredictor
 from ludus.examine.strategy import SWITCHER, act, another_opponent, seat
+from ludus.networks.next_keys import KeyPredictor
 from ludus.networks.policy import Policy
 from ludus.runs import checkpoint
 from ludus.sim import Batch
 
-NAME = "key_predictor"
+NAME, PREDICTOR = "next_keys", "predictor."
 MATCHES = 8  # at once against each opponent, four on either side
 STEPS = 300
 
@@ -36,8 +36,8 @@ def predictors(reference: str, observation: Sequence[str]) -> dict[str, KeyPredi
     found: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         role, _, inside = name.partition(f"/{NAME}/")
-        if inside.startswith("layers."):
-            found.setdefault(role, {})[inside] = tensor
+        if inside.startswith(PREDICTOR):
+            found.setdefault(role, {})[inside.removeprefix(PREDICTOR)] = tensor
     return {role: _predictor(weights) for role, weights in found.items()}
 
 
@@ -73,7 +73,7 @@ def foretold(
     pressed: list[Tensor] = []
     torch.manual_seed(seed)
     for _ in range(steps):
-        vectors = [act(player, None).vector[0].float() for player in players]
+        vectors = [act(player, None).notes["vector"][0].float() for player in players]
         observed = batch.tensor("observation").clone()
         batch.step()
         for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):

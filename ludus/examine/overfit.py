@@ -19,7 +19,6 @@ from ludus.errors import LudusError
 from ludus.sim import Batch
 
 ENVS = 64
-QUICK_EXPLORATION = 20_000
 
 
 def examine_overfit(config: Config, seconds: float) -> list[Overfit]:
@@ -36,13 +35,7 @@ def examine_overfit(config: Config, seconds: float) -> list[Overfit]:
 def _quick(config: Config) -> Config:
     config = copy.deepcopy(config)
     config.envs, config.device = ENVS, "cpu"
-    config.learn.minibatches = math.gcd(config.learn.minibatches, 4)
-    config.learn.roles = {
-        role: {k: v for k, v in values.items() if k not in ("minibatches", "learning_rate")}
-        for role, values in config.learn.roles.items()
-    }
-    config.rainbow.warm_up = min(config.rainbow.warm_up, 2000)
-    config.rainbow.epsilon_over, config.rainbow.epsilon_unit = QUICK_EXPLORATION, "steps"
+    config.learner = config.learner.quick()
     return config
 
 

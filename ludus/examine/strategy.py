@@ -29,8 +29,9 @@ from ludus.errors import LudusError
 from ludus.examine.linear_probe import accuracy, fit
 from ludus.games.brawl.bots import SWITCH_FRAMES
 from ludus.intervals import interval, newcombe, wilson
+from ludus.networks.history import HISTORY, History
 from ludus.networks.policy import Policy
-from ludus.networks.strategy import HISTORY, History, Strategy, watched
+from ludus.networks.strategy import Strategy, strategy_encoder, watched
 from ludus.play.player import Player
 from ludus.protocols import ActingPolicy
 from ludus.sim import Batch
@@ -102,7 +103,7 @@ def history_of(policy: ActingPolicy) -> History:
     part = policy.seen.get(HISTORY)
     if not isinstance(part, History):
         raise LudusError(
-            "this policy has no strategy encoder to analyse: train one with policy.strategy.size "
+            "this policy has no strategy encoder to analyse: train one with policy.network "
             "small or full"
         )
     return part
@@ -174,8 +175,9 @@ def act(player: Player, other: Tensor | None) -> Strategy:
         recognised.append(strategy)
         return strategy if other is None else strategy._replace(vector=strategy.vector[:, other])
 
-    assert isinstance(player.policy, Policy) and player.policy.strategy is not None
-    with watched(player.policy.strategy, watch):
+    encoder = strategy_encoder(player.policy)
+    assert encoder is not None
+    with watched(encoder, watch):
         player.act()
     return recognised[0]
 

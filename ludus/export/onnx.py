@@ -83,9 +83,10 @@ def _exportable(policy: ActingPolicy, where: str) -> ActingPolicy:
                 f"{where} has the memory {type(trunk.memory).__name__}, which ONNX export does not "
                 "know: use none or lstm"
             )
-        for name, encoder in trunk.seen.items():
-            if isinstance(encoder, TokenTable):
-                trunk.seen[name] = WholeTable(encoder)
+    for module in list(policy.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, TokenTable):
+                setattr(module, name, WholeTable(child))
     return policy
 
 

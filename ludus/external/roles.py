@@ -10,7 +10,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 def why_unusable(agent: object) -> str | None:
-    """Roles are named after agents, and options (learn.roles.ROLE), metrics and files after
+    """Roles are named after agents, and options (ppo.roles.ROLE), metrics and files after
     roles."""
     if isinstance(agent, str) and NAME.fullmatch(agent) and not keyword.iskeyword(stem(agent)):
         return None

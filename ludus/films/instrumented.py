@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ludus.networks.policy import Policy
-from ludus.networks.strategy import Strategy, watched
+from ludus.networks.strategy import Strategy, strategy_encoder, watched
 from ludus.play.player import Player
 from ludus.protocols import ActingPolicy
 from ludus.sim import Batch
@@ -24,7 +23,7 @@ class Mind(Player):
         self.attention: np.ndarray | None = None  # [agents, steps of the history]
 
     def act(self) -> None:
-        encoder = self.policy.strategy if isinstance(self.policy, Policy) else None
+        encoder = strategy_encoder(self.policy)
         with watched(encoder, self._keep) if encoder is not None else nullcontext():
             super().act()
 

@@ -18,6 +18,11 @@ REGISTRY = {
 }
 
 
+def is_ours(name: str) -> bool:
+    """Is it a game of Ludus itself, with or without a preset?"""
+    return name.split(":")[0] in REGISTRY
+
+
 def load_game(name: str) -> tuple[Game, str | None]:
     """A game and its preset, from "NAME", "NAME:PRESET", "module:GAME" or "module:GAME:PRESET"."""
     head, *rest = name.split(":")

@@ -1,5 +1,5 @@
 """What is seen on its way into the first hidden layer: pictures through convolutions, tokens
-through a table, the history of the opponent through a transformer (`strategy.py`).
+through a table.
 
 Each encoder ends in a linear map into the first hidden layer, where its output is added to that of
 the observation's numbers. Axes: bytes are [steps, rows, frames, height, width] or [steps, rows,
@@ -15,9 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ludus.config import StrategyConfig
+from ludus.networks.history import History
 from ludus.networks.memory import ROOT_2, orthogonal
-from ludus.networks.strategy import History, StrategyEncoder
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Seen
 
@@ -108,15 +107,17 @@ def stored_as(part: Part, device: Any) -> torch.dtype:
     return torch.float32 if torch.device(device).type == "cpu" else torch.float16
 
 
-def make_encoders(seen: Mapping[str, Part], units: int, strategy: StrategyConfig) -> nn.ModuleDict:
-    def make(part: Part) -> nn.Module:
-        if isinstance(part, History):
-            return StrategyEncoder(part, strategy, units)
-        return (
-            TokenTable(part.kind, units) if isinstance(part.kind, Tokens) else Picture(part, units)
-        )
+def example(part: Part, steps: int, rows: int) -> Tensor:
+    """What a policy sees of a part, as zeros."""
+    frames = len(steps_back(part))
+    kind = stored_as(part, "cpu")
+    return shaped(torch.zeros(steps, rows, frames, part.height, part.width, dtype=kind), part)
 
-    return nn.ModuleDict({name: make(part) for name, part in seen.items()})
+
+def make_encoder(part: Part, units: int) -> nn.Module:
+    """What brings a picture or tokens into a layer of so many units."""
+    assert isinstance(part, Seen), "a history needs an encoder of its own"
+    return TokenTable(part.kind, units) if isinstance(part.kind, Tokens) else Picture(part, units)
 
 
 class Frames:

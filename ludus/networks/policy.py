@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from ludus.config import PolicyConfig
-from ludus.networks.encoders import Part, make_encoders
+from ludus.errors import LudusError
+from ludus.networks.encoders import Part
 from ludus.networks.heads import ActionSpace, Distribution
-from ludus.networks.memory import LSTM, ROOT_2, NoMemory, orthogonal
+from ludus.networks.history import HISTORY
+from ludus.networks.memory import LSTM, NoMemory, orthogonal
+from ludus.networks.network import Network, Observation
 from ludus.networks.normalise import RunningNorm
-from ludus.networks.sets import Members, SetEncoder, sets_of
-from ludus.networks.strategy import HISTORY, StrategyEncoder, history_of
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
+from ludus.registry import NETWORKS
 
 
 def aligned(size: int) -> int:
@@ -30,69 +30,49 @@ def aligned(size: int) -> int:
     return -(-size // 8) * 8
 
 
+def network_class(name: str) -> type[Network]:
+    """By its name, or the import path of one's own."""
+    found = NETWORKS.find(name)
+    if not issubclass(found, Network):
+        raise LudusError(
+            f"the network '{name}' does not inherit ludus.Network: write class "
+            f"{found.__name__}(ludus.Network)"
+        )
+    return found
+
+
+def make_network(observation: Observation, config: PolicyConfig) -> Network:
+    return network_class(config.network)(observation, config)
+
+
 class Trunk(nn.Module):
-    """Hidden layers, then memory. Pictures, tokens, sets and the strategy vector join in the first
-    hidden layer."""
+    """A network, then memory."""
 
-    alone: Tensor
-
-    def __init__(
-        self,
-        inputs: int,
-        config: PolicyConfig,
-        seen: Mapping[str, Part],
-        sets: Mapping[str, Members] | None = None,
-    ) -> None:
+    def __init__(self, observation: Observation, config: PolicyConfig) -> None:
         super().__init__()
-        self.seen = make_encoders(seen, config.hidden[0] if config.hidden else 0, config.strategy)
-        self.sets = nn.ModuleDict(
-            {
-                n: SetEncoder(m, config.hidden[0], ACTIVATIONS[config.activation]())
-                for n, m in (sets or {}).items()
-            }
-        )
-        if sets:
-            alone = torch.ones(inputs)
-            alone[[place for m in sets.values() for member in m.places for place in member]] = 0.0
-            self.register_buffer("alone", alone, persistent=False)
-        layers: list[nn.Module] = []
-        for size in config.hidden:
-            layers += [
-                orthogonal(nn.Linear(inputs, size), ROOT_2),
-                ACTIVATIONS[config.activation](),
-            ]
-            inputs = size
-        self.encoder = nn.Sequential(*layers)
+        self.network = make_network(observation, config)
+        features = self.network.outputs
         self.memory: NoMemory | LSTM = (
-            LSTM(inputs, config.memory_size) if config.memory == "lstm" else NoMemory()
+            LSTM(features, config.memory_size) if config.memory == "lstm" else NoMemory()
         )
-        self.outputs = config.memory_size if config.memory == "lstm" else inputs
+        self.outputs = config.memory_size if config.memory == "lstm" else features
 
     def first_weight(self, head: nn.Module) -> Tensor:
         """The weights [units, inputs] that meet the observation: those of the head where there is
         no layer before it."""
-        return next(p for layer in (*self.encoder, self.memory, head) for p in layer.parameters())
+        first = self.network.input_weight
+        if first is not None:
+            return first
+        return next(p for layer in (self.memory, head) for p in layer.parameters())
 
     def forward(
-        self,
-        x_lrf: Tensor,
-        seen: Mapping[str, Tensor],
-        state: Tensor,
-        starts: Tensor,
-        vector: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """`vector`: the strategy vector, where it is known already."""
-        if self.seen or self.sets:
-            hidden = self.encoder[0](x_lrf * self.alone.to(x_lrf.dtype) if self.sets else x_lrf)
-            for members in self.sets.values():
-                hidden = hidden + members(x_lrf)
-            for name, encoder in self.seen.items():
-                if vector is not None and isinstance(encoder, StrategyEncoder):
-                    hidden = hidden + encoder.into(vector)
-                else:
-                    hidden = hidden + encoder(seen[name])
-            return self.memory(self.encoder[1:](hidden), state, starts)
-        return self.memory(self.encoder(x_lrf), state, starts)
+        self, x_lrf: Tensor, seen: Mapping[str, Tensor], state: Tensor, starts: Tensor
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Features, the state after them, and what the network notes for its auxiliary loss."""
+        encoded = self.network(x_lrf, seen)
+        features, notes = encoded if isinstance(encoded, tuple) else (encoded, {})
+        features, state = self.memory(features, state, starts)
+        return features, state, notes
 
 
 class Output(NamedTuple):
@@ -101,9 +81,8 @@ class Output(NamedTuple):
     value: Tensor
     state: Tensor  # [rows, state_size] after the last step
     features: Tensor  # [steps, rows, trunk outputs]
-    vector: Tensor | None = (
-        None  # [steps, rows, vector]: the strategy vector, where there is an encoder
-    )
+    notes: Mapping[str, Tensor] = {}
+    """What the actor's network notes beside its features."""
 
 
 class Policy(nn.Module):
@@ -122,9 +101,9 @@ class Policy(nn.Module):
         """`reward_scale`: what rewards are multiplied by before values are learned from them."""
         super().__init__()
         self.space, self.reward_scale = space, reward_scale
-        history = history_of(entries, config.strategy)
-        self.seen: dict[str, Part] = {**(seen or {}), **history}
-        kept = history[HISTORY].entries if history else ()
+        history = network_class(config.network).history(entries, config)
+        self.seen: dict[str, Part] = {**(seen or {}), **({HISTORY: history} if history else {})}
+        kept = history.entries if history else ()
         self.register_buffer(
             "history_entries", torch.tensor(kept, dtype=torch.long), persistent=False
         )
@@ -132,9 +111,9 @@ class Policy(nn.Module):
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
         self.value_norm = RunningNorm(1, limit=float("inf"))
-        sets = sets_of(entries, config.sets)
-        self.actor = Trunk(self.inputs, config, self.seen, sets)
-        self.critic = Trunk(self.inputs, config, self.seen, sets) if config.separate_value else None
+        observation = Observation(tuple(entries), self.inputs, self.seen)
+        self.actor = Trunk(observation, config)
+        self.critic = Trunk(observation, config) if config.separate_value else None
         features = self.actor.outputs
         self.action_head = orthogonal(nn.Linear(features, aligned(space.num_parameters)), 0.01)
         self.value_head = orthogonal(nn.Linear(features, aligned(1)), 1.0)
@@ -148,7 +127,8 @@ class Policy(nn.Module):
                 (self.actor, self.action_head),
                 (self.critic or self.actor, self.value_head),
             ):
-                trunk.first_weight(head)[:, quiet] = 0.0
+                if quiet:
+                    trunk.first_weight(head)[:, quiet] = 0.0
         start = torch.tensor(
             [
                 config.initial_log_std_of.get(n, config.initial_log_std)
@@ -189,18 +169,17 @@ class Policy(nn.Module):
         x = self.prepared(obs_lrf)
         seen = self.normalised(seen or {})
         split = self.actor.memory.state_size
-        vector = self.strategy.vector_of(seen[HISTORY]) if self.strategy is not None else None
-        features, actor_state = self.actor(x, seen, state[:, :split], starts, vector)
+        features, actor_state, notes = self.actor(x, seen, state[:, :split], starts)
         if self.critic is None:
             value, new_state = self.value_head(features), actor_state
         else:
-            critic_features, critic_state = self.critic(x, seen, state[:, split:], starts)
+            critic_features, critic_state, _ = self.critic(x, seen, state[:, split:], starts)
             value, new_state = (
                 self.value_head(critic_features),
                 torch.cat([actor_state, critic_state], -1),
             )
         distribution = Distribution(self.space, self.action_head(features), self.log_std, mask)
-        return Output(distribution, value[..., 0].float(), new_state, features, vector)
+        return Output(distribution, value[..., 0].float(), new_state, features, notes)
 
     def prepared(self, observation: Tensor) -> Tensor:
         """[…, inputs]: padded and normalised, as the first layer gets it."""
@@ -213,13 +192,6 @@ class Policy(nn.Module):
             if torch.is_autocast_enabled(observation.device.type)
             else observation.float()
         )
-
-    @property
-    def strategy(self) -> StrategyEncoder | None:
-        """The actor's strategy encoder."""
-        encoder = dict(self.actor.seen.items()).get(HISTORY)
-        assert encoder is None or isinstance(encoder, StrategyEncoder)
-        return encoder
 
     def remembered(self, observation: Tensor) -> Tensor:
         """What the history keeps of an observation [rows, entries]: [rows, 1, entries of the

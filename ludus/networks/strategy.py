@@ -1,10 +1,8 @@
-"""The strategy encoder: a transformer over what was seen of the opponent, down to one vector that
-tells how it plays.
+"""The strategy network: the standard one, and a transformer over what was seen of the opponent,
+down to one vector that tells how it plays, which joins in the first hidden layer.
 
-A step of the history is a row of observation entries and a last number that is 1. Whatever keeps
-histories (the rollout while learning, `Frames` while acting) puts zeros where a step belongs to an
-earlier episode, so that this number tells which steps there are: the others are masked out of the
-attention, the same way everywhere.
+The last number of every step of a history tells whether there is such a step: the others are masked
+out of the attention, the same way everywhere.
 
 Axes: a history is [steps, rows, tokens, 1, entries + 1], oldest token first; vectors are [steps,
 rows, vector].
@@ -14,52 +12,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ludus.config import StrategyConfig
+from ludus.config import PolicyConfig
+from ludus.networks.encoders import Part
+from ludus.networks.history import HISTORY, History
 from ludus.networks.memory import ROOT_2, orthogonal
-
-HISTORY = "history"  # its name among the things a policy sees
-
-
-@dataclass(frozen=True)
-class History:
-    """What a policy keeps of its observations: `entries` by index, of `frames` steps, and every
-    `stride`th is looked at."""
-
-    entries: tuple[int, ...]
-    frames: int
-    stride: int
-
-    height = 1
-
-    @property
-    def width(self) -> int:
-        return len(self.entries) + 1
-
-    @property
-    def steps_back(self) -> range:
-        """How long ago each token was, oldest first."""
-        return range((self.frames - 1) // self.stride * self.stride, -1, -self.stride)
-
-
-def history_of(observation: Sequence[str], config: StrategyConfig) -> dict[str, History]:
-    """Empty without a strategy encoder. Entries in the order of their names: weights do not depend
-    on the game's order."""
-    if config.size == "none":
-        return {}
-    names = sorted(name for name in observation if name.startswith(config.entries))
-    stride = config.filled().stride
-    assert stride is not None
-    return {
-        HISTORY: History(tuple(observation.index(name) for name in names), config.history, stride)
-    }
+from ludus.networks.network import Auxiliary, NetworkMetrics, Observation
+from ludus.networks.next_keys import NextKeys
+from ludus.networks.policy import Policy
+from ludus.networks.standard import StandardNetwork
+from ludus.networks.strategy_config import StrategyConfig
+from ludus.networks.strategy_metrics import StrategyMetrics
+from ludus.protocols import ActingPolicy
 
 
 class Strategy(NamedTuple):
@@ -177,3 +147,59 @@ def sinusoids(positions: Sequence[int], width: int) -> Tensor:
     at = torch.tensor(positions, dtype=torch.float32).unsqueeze(1)
     rates = torch.exp(-math.log(10_000) * torch.arange(0, width, 2) / width)
     return torch.stack([torch.sin(at * rates), torch.cos(at * rates)], -1).flatten(1)
+
+
+class StrategyNetwork(StandardNetwork):
+    """The standard network, which also knows how the opponent plays."""
+
+    settings = StrategyConfig
+
+    @classmethod
+    def history(cls, names: Sequence[str], config: PolicyConfig) -> History:
+        c = cast(StrategyConfig, config.network_settings).filled()
+        assert c.stride is not None
+        return History.of(names, c.entries, c.history, c.stride)
+
+    def __init__(self, observation: Observation, config: PolicyConfig) -> None:
+        self.strategy = cast(StrategyConfig, config.network_settings)
+        super().__init__(observation, config)
+
+    def make_encoder(self, part: Part, units: int) -> nn.Module:
+        if isinstance(part, History):
+            return StrategyEncoder(part, self.strategy, units)
+        return super().make_encoder(part, units)
+
+    @property
+    def encoder_of_history(self) -> StrategyEncoder:
+        encoder = self.seen[HISTORY]
+        assert isinstance(encoder, StrategyEncoder)
+        return encoder
+
+    def forward(
+        self, numbers: Tensor, seen: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        vector = self.encoder_of_history.vector_of(seen[HISTORY])
+        joining = {HISTORY: self.encoder_of_history.into(vector)}
+        return self.features(numbers, seen, joining), {"vector": vector}
+
+    def auxiliary(self, policy: Policy) -> Auxiliary | None:
+        return (
+            NextKeys(policy, self.encoder_of_history.into.in_features, self.strategy.next_keys)
+            if self.strategy.next_keys
+            else None
+        )
+
+    def metrics(self) -> NetworkMetrics:
+        return StrategyMetrics(self.encoder_of_history)
+
+    def join(self, loaded: Collection[str]) -> None:
+        """A vector that means nothing yet would make a trained policy forget in the first updates
+        what it knew."""
+        if not any(name.startswith(f"seen.{HISTORY}.") for name in loaded):
+            nn.init.zeros_(self.encoder_of_history.into.weight)
+
+
+def strategy_encoder(policy: ActingPolicy) -> StrategyEncoder | None:
+    """The actor's, where a policy has one."""
+    network = policy.actor.network if isinstance(policy, Policy) else None
+    return network.encoder_of_history if isinstance(network, StrategyNetwork) else None

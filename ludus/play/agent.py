@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus.errors import LudusError
 from ludus.networks.encoders import Frames
-from ludus.networks.strategy import HISTORY
+from ludus.networks.history import HISTORY
 from ludus.protocols import ActingPolicy
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Agent:
         The observation is an array [entries] or, for many agents at once, [rows, entries]. Where
         the game also shows pictures or tokens it is a dict, as `ludus.envs` gives it: `numbers`,
         and the rest by name, each [height, width] or [rows, …]. Only the newest picture: earlier
-        frames, and what a strategy encoder looks back at, are part of the state [rows, …].
+        frames, and what a network looks back at, are part of the state [rows, …].
         """
         import torch
 

@@ -10,7 +10,7 @@ import torch
 
 from ludus.networks.encoders import Frames
 from ludus.networks.heads import Actions
-from ludus.networks.strategy import HISTORY
+from ludus.networks.history import HISTORY
 from ludus.protocols import ActingPolicy, Batch
 from ludus.sim.episode import FROZEN
 

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 
 from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.files import parse_json, regular, settle
-from ludus.games import load_game
+from ludus.games import is_ours, load_game
 from ludus.runs import trust
 from ludus.sim import Batch
 from ludus.sim.game import Settings
@@ -154,7 +154,7 @@ class Replay:
         if start % every:
             raise LudusError(f"a replay starts at keyframes, every {every} steps, not at {start}")
         source = str(self.header.get("source", self.header["game"]))
-        trust.require(self.path, source, None)
+        trust.require(self.path, {} if is_ours(source) else {source: "game"}, None)
         game, _ = load_game(source)
         settings = Settings(self.header["sizes"], self.header["params"], self.header["weights"])
         overrides = {

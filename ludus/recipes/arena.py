@@ -1,7 +1,8 @@
 """The arena: agents learn the chain from ore to heart. Paying for what is taken, and not for what
 is held, learns faster."""
 
-from ludus.config import Config, EvalConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, PolicyConfig, TrainConfig
 from ludus.games.arena.spec import SMALL
 
 # what is on the way to a heart pays less than a tenth of what hearts can pay: nothing to prefer to
@@ -18,7 +19,7 @@ def arena_small() -> Config:
         policy=PolicyConfig(
             hidden=(128, 128), activation="relu", separate_value=False, normalise_observation=False
         ),
-        learn=PPOConfig(
+        learner=PPOConfig(
             gamma=0.99,
             gae_lambda=0.95,
             learning_rate="2e-3 -> 2e-4",
@@ -37,6 +38,6 @@ def arena() -> Config:
     config = arena_small()
     config.game_values = dict(PAY)
     config.envs = 1024
-    config.learn.minibatches = 32
+    config.learner.minibatches = 32
     config.train = TrainConfig(total_seconds=420.0)
     return config

@@ -1,17 +1,17 @@
 """Brawl: first the motionless opponent, then one that fights, then the agent's own past beside
 everyone met before."""
 
+from ludus.algorithms.ppo import PPOConfig
 from ludus.config import (
     Config,
     CurriculumConfig,
     EvalConfig,
     LeagueConfig,
     PolicyConfig,
-    PPOConfig,
     Stage,
-    StrategyConfig,
     TrainConfig,
 )
+from ludus.networks.strategy_config import StrategyConfig
 
 
 def brawl() -> Config:
@@ -29,7 +29,7 @@ def brawl() -> Config:
             normalise_observation=False,
             initial_key_logit=-1.0,  # keys pressed half of the time make an agent that jumps off
         ),
-        learn=PPOConfig(
+        learner=PPOConfig(
             gamma=0.99,  # a half-life of 7 seconds
             gae_lambda=0.95,
             learning_rate="1e-3 -> 2e-4",
@@ -80,8 +80,9 @@ def brawl_strategy() -> Config:
     opponents of many styles."""
     config = brawl()
     config.envs = 128  # a CPU gets through few steps with it: better many small updates
-    config.policy.strategy = StrategyConfig(size="small", vector=16)
-    config.learn.next_keys = 1.0  # without it the vector says little about how the opponent plays
+    config.policy.network = "strategy"
+    # without next_keys the vector says little about how the opponent plays
+    config.policy.network_settings = StrategyConfig(size="small", vector=16, next_keys=1.0)
     first, second, _ = config.curriculum.stages
     everyone = ", ".join(f"bot:{style} 9" for style in STYLES)
     config.curriculum.stages = (first, second, Stage(mix=f"self 10, pool 9, {everyone}"))
@@ -92,9 +93,9 @@ def brawl_strategy_full() -> Config:
     """The same with the full transformer over all 65 steps, for a GPU."""
     config = brawl_strategy()
     config.device, config.envs = "cuda", 512
-    config.learn.minibatches = 32  # it gets through few steps: better many small updates
+    config.learner.minibatches = 32  # it gets through few steps: better many small updates
     # wide layers move far in a step: at 1e-3 a fighter it begins with is forgotten
-    config.learn.learning_rate = "3e-4 -> 1e-4"
-    config.policy.strategy = StrategyConfig(size="full", vector=16)
+    config.learner.learning_rate = "3e-4 -> 1e-4"
+    config.policy.network_settings = StrategyConfig(size="full", vector=16, next_keys=1.0)
     config.policy.memory_size = 512
     return config

@@ -3,7 +3,8 @@ Potentials show each side its way:
 the seeker to hiders it does not see, the hiders out of its sight.
 """
 
-from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, TrainConfig
 
 
 def hide_and_seek() -> Config:
@@ -36,7 +37,7 @@ def hide_and_seek() -> Config:
             # nearest opponent
             quiet_inputs=("ray",),
         ),
-        learn=PPOConfig(
+        learner=PPOConfig(
             # a horizon of 200 steps: the goal is felt from the start of a 240-step episode
             gamma=0.995,
             learning_rate="1e-3 -> 2e-5",

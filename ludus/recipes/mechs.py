@@ -1,14 +1,7 @@
 """Mechs: one recurrent policy shared by all of a team, against itself, its past and the bots."""
 
-from ludus.config import (
-    Config,
-    EvalConfig,
-    LeagueConfig,
-    PolicyConfig,
-    PPOConfig,
-    Stage,
-    TrainConfig,
-)
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, LeagueConfig, PolicyConfig, Stage, TrainConfig
 
 
 def mechs_2v2() -> Config:
@@ -33,7 +26,7 @@ def mechs_2v2() -> Config:
             initial_mean_of={"forward": 0.5},
             initial_key_logit=-1.0,
         ),
-        learn=PPOConfig(
+        learner=PPOConfig(
             gamma=0.99,
             gae_lambda=0.95,
             learning_rate="1e-3 -> 1e-4",
@@ -64,8 +57,8 @@ def mechs() -> Config:
     )
     config.envs = 1024
     config.policy.activation = "relu"
-    config.learn.minibatches = 32
-    config.learn.learning_rate = "1e-3 -> 3e-5"
+    config.learner.minibatches = 32
+    config.learner.learning_rate = "1e-3 -> 3e-5"
     config.league = LeagueConfig()
     config.curriculum.stages = (
         # ten beginners never beat the bot: they learn from each other first

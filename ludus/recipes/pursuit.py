@@ -1,6 +1,7 @@
 """Pursuit: both roles learn together, in about two minutes on one core."""
 
-from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, PolicyConfig, TrainConfig
 
 
 def pursuit() -> Config:
@@ -11,7 +12,7 @@ def pursuit() -> Config:
         game_values={"chaser_speed": "0:0.5, 0.6:0.25"},
         envs=128,
         policy=PolicyConfig(hidden=(64, 64)),
-        learn=PPOConfig(
+        learner=PPOConfig(
             gamma=0.99,
             rollout=32,
             epochs=4,

@@ -1,7 +1,8 @@
 """Racing by Rainbow: from lidar on a CPU, from the camera on a GPU, and the pair of settings that
 the clinic compares."""
 
-from ludus.config import Config, EvalConfig, PolicyConfig, RainbowConfig, TrainConfig
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.config import Config, EvalConfig, PolicyConfig, TrainConfig
 
 
 def racing_lidar() -> Config:
@@ -21,7 +22,7 @@ def racing_lidar() -> Config:
         algorithm="rainbow",
         # the game's own scaling is good: distances and speeds are between 0 and 1
         policy=PolicyConfig(hidden=(64,), activation="relu", normalise_observation=False),
-        rainbow=RainbowConfig(
+        learner=RainbowConfig(
             gamma=0.995,  # 200 steps: with less, the speed of now outweighs the crash to come
             n_step=10,  # a decision lasts 0.05 s: single steps hardly differ
             batch=256,
@@ -45,7 +46,7 @@ def racing() -> Config:
         1024,
     )
     config.policy.hidden = (256,)
-    config.rainbow = RainbowConfig(
+    config.learner = RainbowConfig(
         gamma=0.995,
         n_step=10,
         batch=1024,
@@ -65,7 +66,7 @@ def racing_dqn() -> Config:
     """Plain DQN on the oval: as little as can learn, to isolate a fault."""
     config = racing_lidar()
     config.game, config.game_values = "racing_lidar:oval", {}
-    config.rainbow = RainbowConfig(
+    config.learner = RainbowConfig(
         double=False,
         dueling=False,
         iqn=False,
@@ -94,7 +95,7 @@ def racing_seed_working() -> Config:
     epsilon by steps. The target is copied every 100 updates instead of 1,500: each copy lets values
     look one step further, and a few minutes have 30,000 updates."""
     config = _seed(racing_lidar())
-    config.rainbow = RainbowConfig(
+    config.learner = RainbowConfig(
         learning_rate=1e-4,
         gamma=0.997,
         batch=32,
@@ -127,8 +128,8 @@ def racing_seed_failing() -> Config:
     config = racing_seed_working()
     config.game = "racing_lidar:seed_failing"
     config.policy.hidden = (256,)
-    config.rainbow.learning_rate = "cosine 1e-3 -> 5e-5"
-    config.rainbow.target_every, config.rainbow.target_tau = 1, 0.002
-    config.rainbow.epsilon_from, config.rainbow.epsilon_unit = 0.9, "episodes"
-    config.rainbow.epsilon_over, config.rainbow.epsilon_off = 1_000, 5_000
+    config.learner.learning_rate = "cosine 1e-3 -> 5e-5"
+    config.learner.target_every, config.learner.target_tau = 1, 0.002
+    config.learner.epsilon_from, config.learner.epsilon_unit = 0.9, "episodes"
+    config.learner.epsilon_over, config.learner.epsilon_off = 1_000, 5_000
     return config

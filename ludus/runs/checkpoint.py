@@ -22,6 +22,7 @@ from safetensors.torch import load, save_file
 
 from ludus.errors import LudusError, reason
 from ludus.files import read_json, regular, settle, sync_folder, write_atomically
+from ludus.imports import is_path
 from ludus.runs.budget import BUDGETS
 from ludus.runs.run import Run, remove, split_reference
 
@@ -297,10 +298,14 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch
 
 
 def fit_layout(
-    tensors: dict[str, torch.Tensor], saved: Mapping[str, Any], now: Mapping[str, Any], where: str
+    tensors: dict[str, torch.Tensor],
+    saved: Mapping[str, Any],
+    now: Mapping[str, Any],
+    where: str,
+    network: str,
 ) -> dict[str, torch.Tensor]:
     """Weights for today's layout from weights of the saved one: the same entries in another order
-    are moved by name."""
+    are moved by name, in a network of ours."""
     for part in ("action", "actions_by_role"):
         if saved.get(part) != now.get(part):
             raise LudusError(
@@ -322,12 +327,14 @@ def fit_layout(
     )
     moved = dict(tensors)
     inputs = [
-        n for n in tensors if n.endswith(("actor.encoder.0.weight", "critic.encoder.0.weight"))
+        n
+        for n in tensors
+        if n.endswith(("actor.network.encoder.0.weight", "critic.network.encoder.0.weight"))
     ]
-    if not inputs:
+    if not inputs or is_path(network):
         raise LudusError(
-            f"{where} has its observation in another order and no first layer to move it in: train "
-            "anew"
+            f"{where} has its observation in another order, which only the first layer of the "
+            "standard network can follow: train again from the start"
         )
     for name in inputs:
         moved[name] = tensors[name][:, order]

@@ -59,14 +59,18 @@ def make_policies(
 ) -> tuple[dict[str, ActingPolicy], dict[str, Any]]:
     """Networks as the run's config has them, with these weights (role/name); and the layout they
     act in."""
-    config = run.settings() if layout else run.config()
+    config = run.config(plays=layout is None)
     config.device = "cpu"
     layout = layout or game_info(config).layout
     policies = {}
     for seats in layout.seats:
         policy = make_policy(layout, config, seats.role)
         mine = checkpoint.fit_layout(
-            checkpoint.split(tensors, seats.role), saved_layout, layout.describe(), where
+            checkpoint.split(tensors, seats.role),
+            saved_layout,
+            layout.describe(),
+            where,
+            config.policy.network,
         )
         policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
         policies[seats.role] = policy.eval()

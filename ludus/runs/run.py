@@ -169,25 +169,32 @@ class Run:
         return data
 
     def settings(self) -> Config:
-        """The configuration as data: whoever loads its game asks for `config` instead."""
-        return self._config_of(self.stored())
+        """The configuration as data, with nothing of the user's own imported: whoever plays or
+        learns asks for `config` instead."""
+        return self._config_of(self.stored(), own_code=False)
 
-    def config(self) -> Config:
-        """The configuration of a run whose game may be loaded: loading a game executes code."""
+    def config(self, plays: bool = True) -> Config:
+        """The configuration of a run whose code may be loaded, which executes it. `plays`: the game
+        too, not only the network."""
         data = self.stored()
-        config = self._config_of(data)
-        trust.require(self.path, config.game, data.get("made_here"))
+        named = trust.own_code(self._config_of(data, own_code=False), plays)
+        trust.require(self.path, named, data.get("made_here"))
         trust.refuse_links(self.path)
-        return config
+        return self._config_of(data, own_code=True)
 
-    def _config_of(self, data: Mapping[str, Any]) -> Config:
+    def _config_of(self, data: Mapping[str, Any], own_code: bool) -> Config:
+        where = self.path / "config.json"
+        if "policy.network" not in data["values"]:
+            raise LudusError(
+                f"{where} is of an older version of Ludus, whose runs this one cannot read: train "
+                "again, or use the version that made it"
+            )
         try:
-            config = unflatten(data["values"])
+            config = unflatten(data["values"], own_code=own_code)
             check_types(config)
         except (LudusError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise LudusError(
-                f"{self.path / 'config.json'} is of another version of Ludus, or changed by hand: "
-                f"{error}"
+                f"{where} is of another version of Ludus, or changed by hand: {error}"
             ) from None
         return config
 
@@ -200,7 +207,7 @@ class Run:
             "versions": versions(),
             **(extra or {}),
         }
-        data["made_here"] = trust.mark(config.game)
+        data["made_here"] = trust.mark(trust.own_code(config))
         write_atomically(self.path / "config.json", json.dumps(data, indent=1))
 
     def metrics(self) -> list[dict[str, Any]]:

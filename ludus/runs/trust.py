@@ -1,10 +1,11 @@
 """Whose run may choose code.
 
-A run folder names its game, and loading a game executes it. The games of Ludus are safe to load,
-whoever trained on them. Any other game (a module, an env of another library, an env elsewhere) is
-loaded if the run was made by this user on this machine, or if the user says so: --trust. A mark in
-config.json proves the former: nobody else can make it, and it holds for the code where it was then.
-Whoever copies the mark of a run that was given away cannot bring code of his own.
+A run folder names its game, and may name an algorithm, a network, callbacks and more of the user's
+own: loading them executes them. What Ludus has itself is safe to load, whoever trained with it.
+Anything else (a module, an env of another library, an env elsewhere) is loaded if the run was made
+by this user on this machine, or if the user says so: --trust. A mark in config.json proves the
+former: nobody else can make it, and it holds for the code where it was then. Whoever copies the
+mark of a run that was given away cannot bring code of his own.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import hmac
 import os
 import secrets
 import sys
+from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from ludus.config import Config
 from ludus.errors import LudusError
 from ludus.files import inside_of
-from ludus.games import REGISTRY
+from ludus.games import is_ours
+from ludus.imports import is_path
 
 _trusted: set[Path] = set()  # folders, in this process
 
@@ -30,19 +34,32 @@ def believe(folder: str | Path) -> None:
     _trusted.add(Path(folder).resolve())
 
 
-def require(folder: Path, game: str, mark: object) -> None:
-    """Refuses a run whose game is somebody else's code."""
-    if folder.resolve() in _trusted or game.split(":")[0] in REGISTRY:
+def own_code(config: Config, plays: bool = True) -> dict[str, str]:
+    """What a run would import that is not of Ludus: its name → what it is. `plays`: with the game
+    and all that only training and evaluation need."""
+    found = {config.algorithm: "algorithm", config.policy.network: "network"}
+    found = {name: kind for name, kind in found.items() if is_path(name)}
+    if not plays:
+        return found
+    if not is_ours(config.game):
+        found = {config.game: "game", **found}
+    return found
+
+
+def require(folder: Path, named: Mapping[str, str], mark: object) -> None:
+    """Refuses a run that names somebody else's code."""
+    if folder.resolve() in _trusted or not named:
         return
-    ours = _mark(game, create=False)
+    ours = _mark(named, create=False)
     if (
         ours is not None
         and isinstance(mark, str)
         and hmac.compare_digest(ours.encode(), mark.encode())
     ):
         return
+    listed = ", ".join(f"the {kind} '{name[:80]}'" for name, kind in named.items())
     raise LudusError(
-        f"{folder} plays '{game[:80]}', which is not a game of Ludus: loading it executes its "
+        f"{folder} uses {listed}, which Ludus does not have itself: loading that executes its "
         "code, and this run was not made here, or its code is elsewhere now; if you know where "
         "both are from, add --trust (in Python: trust=True)"
     )
@@ -65,21 +82,21 @@ def refuse_links(folder: Path) -> None:
                 )
 
 
-def mark(game: str) -> str | None:
+def mark(named: Mapping[str, str]) -> str | None:
     """What config.json of a run made here says; None where no secret can be kept."""
-    return _mark(game, create=True)
+    return _mark(named, create=True)
 
 
-def _mark(game: str, create: bool) -> str | None:
+def _mark(named: Mapping[str, str], create: bool) -> str | None:
     secret = _secret(create)
-    signed = f"{game}\n{_code_of(game)}".encode()
+    signed = "\n".join(f"{name}\n{_code_of(name)}" for name in sorted(named)).encode()
     return hmac.new(secret, signed, hashlib.sha256).hexdigest() if secret else None
 
 
-def _code_of(game: str) -> str:
-    """The file that the module of a game's name would be loaded from; nothing is executed."""
-    kind, _, rest = game.partition(":")
-    path = rest if kind in ("env", "gym", "pettingzoo") else game
+def _code_of(name: str) -> str:
+    """The file that the module of a name would be loaded from; nothing is executed."""
+    kind, _, rest = name.partition(":")
+    path = rest if kind in ("env", "gym", "pettingzoo") else name
     module = path.split(":")[0].split(".")[0]
     if not module.isidentifier():
         return ""

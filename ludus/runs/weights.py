@@ -12,7 +12,7 @@ from torch import nn
 from ludus.algorithms.algorithm import Algorithm
 from ludus.config import PolicyConfig
 from ludus.errors import LudusError
-from ludus.networks.strategy import HISTORY, StrategyEncoder
+from ludus.networks.network import Network
 from ludus.protocols import ActingPolicy, Layout
 from ludus.runs import checkpoint
 from ludus.runs.checkpoint import Checkpoint
@@ -55,20 +55,15 @@ def refuse_other_meaning(saved: Checkpoint, ours: PolicyConfig, loaded: Collecti
         means: dict[str, Any] = {}
         if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
             means["activation"] = policy.activation
-        if any(f".seen.{HISTORY}." in name for name in loaded):
-            s = policy.strategy.filled()
-            means |= {
-                f"strategy.{name}": getattr(s, name)
-                for name in ("entries", "history", "stride", "heads")
-            }
-        return means
+        own = policy.network_settings.meaning(loaded)
+        return {**means, **{f"{policy.section}.{name}": value for name, value in own.items()}}
 
     mine = meaning(ours)
-    for name, value in meaning(saved.run.settings().policy).items():
-        if mine[name] != value:
+    for name, value in meaning(saved.run.config().policy).items():
+        if mine.get(name) != value:
             raise LudusError(
                 f"{saved.where} was trained with policy.{name} {value}, and this run has "
-                f"{mine[name]}: the same weights would compute something else; add "
+                f"{mine.get(name)}: the same weights would compute something else; add "
                 f"--policy.{name} {value}"
             )
 
@@ -99,7 +94,8 @@ def load_policies(
         if not mine:
             known = ", ".join(sorted({n.split("/")[0] for n in tensors}))
             raise LudusError(f"{where} has no policy for the role {name}: it has {known}")
-        mine = checkpoint.fit_layout(mine, manifest["layout"], layout.describe(), where)
+        network = saved.run.settings().policy.network
+        mine = checkpoint.fit_layout(mine, manifest["layout"], layout.describe(), where, network)
         wanted = policy.state_dict()
         if modules:
             mine = {n: t for n, t in mine.items() if any(m in n for m in modules)}
@@ -118,7 +114,7 @@ def load_policies(
                     "same policy settings"
                 )
         policy.load_state_dict({**wanted, **mine})
-        add_nothing_yet(policy, mine)
+        join(policy, mine)
         loaded |= mine.keys()
     if not modules and list(manifest["layout"]["observation"]) == list(
         layout.describe()["observation"]
@@ -129,21 +125,18 @@ def load_policies(
             if theirs and shapes(theirs) != shapes(module.state_dict()):
                 raise LudusError(
                     f"{where}: {name} was made with other settings or by an older version: train "
-                    "anew"
+                    "again from the start"
                 )
             if theirs:
                 module.load_state_dict(theirs)
     return loaded
 
 
-def add_nothing_yet(policy: ActingPolicy, loaded: Collection[str]) -> None:
-    """A strategy encoder that joins a trained policy, which plays at first as it did without: a
-    vector that means nothing yet would make it forget in the first updates what it knew."""
+def join(policy: ActingPolicy, loaded: Collection[str]) -> None:
+    """Tells its networks which of their weights they have taken over."""
     for name, module in policy.named_modules():
-        if isinstance(module, StrategyEncoder) and not any(
-            n.startswith(f"{name}.") for n in loaded
-        ):
-            nn.init.zeros_(module.into.weight)
+        if isinstance(module, Network):
+            module.join({n.removeprefix(f"{name}.") for n in loaded if n.startswith(f"{name}.")})
 
 
 def difference(theirs: Collection[str], ours: Collection[str], where: str) -> str:

@@ -27,12 +27,12 @@ WIDE = 120  # columns from which findings are shown with their fix, and roles wi
 MOST_FINDINGS = 3
 GAP = 2  # columns between those of the table of roles
 POLICY_NUMBERS = {
-    "entropy": "ppo/{}/entropy_share",
-    "KL": "ppo/{}/approx_kl",
-    "explained": "ppo/{}/explained_variance",
-    "Q": "rainbow/{}/q_mean",
-    "TD error": "rainbow/{}/td_error",
-    "epsilon": "rainbow/{}/epsilon",
+    "entropy": "learner/{}/entropy_share",
+    "KL": "learner/{}/approx_kl",
+    "explained": "learner/{}/explained_variance",
+    "Q": "learner/{}/q_mean",
+    "TD error": "learner/{}/td_error",
+    "epsilon": "learner/{}/epsilon",
 }
 
 

@@ -287,7 +287,7 @@ class Trainer:
         finite = all(
             math.isfinite(v)
             for n, v in record.items()
-            if n.startswith(("ppo/", "rainbow/")) and isinstance(v, float)
+            if n.startswith("learner/") and isinstance(v, float)
         )
         culprit = self.diagnostics.overflowed() or (
             None if finite else self.diagnostics.first_not_finite()

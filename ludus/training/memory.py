@@ -4,63 +4,26 @@ from __future__ import annotations
 
 import torch
 
-from ludus.algorithms.replay_buffer import Replay
-from ludus.algorithms.rollout import RoleRollout
+from ludus.algorithms.algorithm import Memory, algorithm_class
 from ludus.batches import GameInfo
 from ludus.config import Config, uses_pool
 from ludus.errors import LudusError
 from ludus.machine import free_memory
-from ludus.networks.heads import action_space
-from ludus.networks.policy import Policy
 
 # of a GPU: networks, activations of a minibatch, captured graphs and other programs share the rest
 SPARE = 0.8
 
 
-def bytes_per_env(config: Config, info: GameInfo) -> int:
-    return sum(parts_per_env(config, info).values())
+def of_algorithm(config: Config, info: GameInfo) -> Memory:
+    """What the algorithm needs."""
+    players = 2 if uses_pool(config) else 1  # an env meets the snapshot of one slot
+    return algorithm_class(config.algorithm).memory(config, info.layout, players)
 
 
 def parts_per_env(config: Config, info: GameInfo) -> dict[str, int]:
-    """Bytes of `state` (state and arrays of the simulator) and, with PPO, of every role's `rollout`
-    and of the `memory` that policies carry from step to step: those that learn, and past opponents
-    where the league has any."""
-    layout, parts = info.layout, {"state": info.state_bytes}
-    if config.algorithm != "ppo":
-        return parts
-    learn = config.learn
-    players = 2 if uses_pool(config) else 1  # an env meets the snapshot of one slot
-    parts |= {"rollout": 0, "memory": 0}
-    for seats in layout.seats:
-        space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
-        policy = Policy(layout.observation, space, config.policy, layout.seen)
-        masked = layout.sizes["num_masked"] if space.masked else 0
-        rows = seats.count * seats.teams
-        # the CPU stores some of it in other types
-        where = "meta" if config.device == "cuda" else "cpu"
-        rollout = RoleRollout(learn.rollout, learn.bptt or 1, rows, policy, masked, where)
-        parts["rollout"] += rollout.nbytes
-        parts["memory"] += players * policy.initial_state(rows).nbytes
-    return parts
-
-
-def replay_bytes(config: Config, info: GameInfo) -> int:
-    """What Rainbow's replay keeps, for all roles."""
-    layout = info.layout
-    c, total = config.rainbow, 0
-    for seats in layout.seats:
-        masked = layout.sizes["num_masked"]
-        rows = seats.count * seats.teams * config.envs
-        total += Replay(
-            c.replay,
-            rows,
-            len(layout.observation),
-            masked,
-            layout.seen,
-            n_step=c.n_step,
-            device="meta",
-        ).nbytes
-    return total
+    """Bytes of `state` (state and arrays of the simulator), and what the algorithm needs of every
+    env."""
+    return {"state": info.state_bytes, **of_algorithm(config, info).per_env}
 
 
 def check_memory(config: Config, info: GameInfo) -> None:
@@ -74,7 +37,7 @@ def check_memory(config: Config, info: GameInfo) -> None:
         if found is None or info.game is None:
             return
         free, share, whose = found, 1.0, "of memory"
-    envs, room = bytes_per_env(config, info) * config.envs, int(free * share)
+    envs, room = sum(parts_per_env(config, info).values()) * config.envs, int(free * share)
     if envs > room:
         raise LudusError(
             f"{config.envs:,} envs of {config.game} need {envs / 1e9:.1f} GB with what is kept of "
@@ -82,23 +45,20 @@ def check_memory(config: Config, info: GameInfo) -> None:
             f"{free / 1e9:.1f} GB {whose} are free: set --envs to at most "
             f"{room * config.envs // envs:,}"
         )
-    if (
-        config.algorithm == "rainbow"
-        and fills_replay(config, info)
-        and (replay := replay_bytes(config, info)) > room - envs
-    ):
-        whole = config.rainbow.replay // config.envs  # transitions are kept for all envs at once
-        most = (room - envs) * whole // replay * config.envs
+    needed = of_algorithm(config, info)
+    if needed.kept > room - envs and fills(config, info):
+        rows = config.learner.kept_rows(sum(info.rows(config.envs).values()))
+        whole = rows // config.envs  # transitions are kept for all envs at once
+        most = (room - envs) * whole // needed.kept * config.envs
         raise LudusError(
-            f"a replay of {config.rainbow.replay:,} transitions needs {replay / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB {whose} are "
-            f"free: set rainbow.replay to at most {most:,}"
+            f"{config.section}.{needed.setting}={rows:,} needs {needed.kept / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB {whose} are free: set it to at most {most:,}"
         )
 
 
-def fills_replay(config: Config, info: GameInfo) -> bool:
-    """A GPU's memory is taken at once; on the CPU a replay takes it as it fills, and a short run
-    may never fill it."""
-    return config.device == "cuda" or (
-        config.train.total_agent_steps or 0
-    ) >= config.rainbow.replay * len(info.layout.seats)
+def fills(config: Config, info: GameInfo) -> bool:
+    """Will all that may be kept be there? A GPU's memory is taken at once; on the CPU a replay
+    takes it as it fills, and a short run may never fill it."""
+    rows = config.learner.kept_rows(sum(info.rows(config.envs).values()))
+    budget = config.train.total_agent_steps or 0
+    return config.device == "cuda" or budget >= rows * len(info.layout.seats)

@@ -132,7 +132,7 @@ def _figure(
         label = (
             name.removeprefix("eval/")
             .removeprefix("episode/")
-            .removeprefix("ppo/")
+            .removeprefix("learner/")
             .removeprefix("speed/share/")
         )
         axes.plot(x, y, label=label, linewidth=1.2, marker="." if len(points) < 30 else None)

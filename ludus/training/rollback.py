@@ -54,10 +54,8 @@ def named(finding: Finding, config: Config) -> dict[str, str]:
     for name, change in finding.overrides.items():
         if name in known:
             out[name] = change
-            key = name.removeprefix("learn.")
-            out |= {
-                n: change for n in known if n.startswith("learn.roles.") and n.endswith(f".{key}")
-            }
+            key, roles = name.removeprefix(f"{config.section}."), f"{config.section}.roles."
+            out |= {n: change for n in known if n.startswith(roles) and n.endswith(f".{key}")}
     return out
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import sys
@@ -85,7 +84,7 @@ def _key(config: Config) -> str:
     relevant = {
         k: v
         for k, v in flatten(config).items()
-        if k.split(".")[0] in ("game", "envs", "policy", "algorithm", "learn", "rainbow")
+        if k.split(".")[0] in ("game", "envs", "policy", "algorithm", config.section)
     }
     text = json.dumps([relevant, cores(), platform.processor(), platform.node()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -93,23 +92,7 @@ def _key(config: Config) -> str:
 
 def _time(config: Config, threads: int) -> float:
     """Seconds of a small iteration: the alternating loop, not the simulator alone."""
-    steps = config.learn.bptt or 1
-    steps = 4 if steps == 1 else steps
-    # so many minibatches are of about the usual size
-    as_large = max(1, config.learn.minibatches * steps // config.learn.rollout)
-    minibatches = math.gcd(as_large, config.envs)  # whatever divides envs divides what they give
-    probe = replace(
-        config,
-        learn=replace(
-            config.learn,
-            rollout=steps,
-            epochs=min(2, config.learn.epochs),
-            minibatches=minibatches,
-            accumulate=1,
-        ),
-    )
-    probe.learn.roles = {}
-    probe.rainbow = replace(config.rainbow, warm_up=0, rollout=config.rainbow.n_step + 2)
+    probe = replace(config, learner=config.learner.timed(config.envs))
     set_threads(threads)
     keep_memory()
     batch = make_batch(config, config.envs, 0, threads=threads)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from ludus import machine
+from ludus.algorithms.algorithm import algorithm_class
 from ludus.batches import GameInfo, game_info, values_at
 from ludus.config import Config
 from ludus.curriculum.check_stages import check_stages
@@ -27,7 +28,8 @@ def validate(config: Config) -> GameInfo:
     config.check(info.rows(config.envs))
     check_opponents(config, info)
     check_network(config, info.layout)
-    config.algorithm_settings.check_game(config, info.layout, info.longest)
+    config.learner.check_game(config, info.layout, info.longest)
+    algorithm_class(config.algorithm).check_network(config, info.layout)
     check_stages(config, info)
     check_tasks(config, info)
     check_held_out(config, info)

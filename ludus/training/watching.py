@@ -31,7 +31,7 @@ class RunDoctor:
 
     def __init__(self, run: Run, config: Any, layout: Layout) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
-        self.section = "rainbow" if config.algorithm == "rainbow" else "learn"
+        self.section = config.section
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]

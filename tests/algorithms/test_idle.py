@@ -5,9 +5,11 @@ import contextlib
 import pytest
 import torch
 
-from ludus.algorithms.ppo import PPO
-from ludus.algorithms.rainbow import Rainbow
-from ludus.config import Config, PolicyConfig, PPOConfig, RainbowConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.rainbow import Rainbow
+from ludus.config import Config, PolicyConfig, resolve
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, i32, phase
 
 GAMMA, WAITING = 0.97, 30
@@ -82,7 +84,7 @@ def test_ppo_learns_to_wait():
         game="pursuit",
         envs=96,
         policy=PolicyConfig(hidden=(16,), normalise_observation=False),
-        learn=PPOConfig(
+        learner=PPOConfig(
             gamma=GAMMA,
             rollout=6,
             minibatches=2,
@@ -113,7 +115,7 @@ def test_rainbow_learns_to_wait():
         envs=32,
         algorithm="rainbow",
         policy=PolicyConfig(hidden=(16,), normalise_observation=False),
-        rainbow=RainbowConfig(
+        learner=RainbowConfig(
             gamma=GAMMA,
             replay=32 * 400,
             warm_up=200,

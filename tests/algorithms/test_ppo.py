@@ -5,8 +5,9 @@ import contextlib
 import pytest
 import torch
 
-from ludus.algorithms.ppo import PPO
-from ludus.config import Config, PolicyConfig, PPOConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.config import Config, PolicyConfig, resolve
 from ludus.evidence.diagnostics import Diagnostics
 from ludus.networks.heads import Actions
 from ludus.networks.policy import Policy
@@ -23,7 +24,7 @@ def make(game=PURSUIT, envs=6, memory="lstm", rollout=48, bptt=16, overrides=Non
         game="pursuit",
         envs=envs,
         policy=PolicyConfig(hidden=(16,), memory=memory, memory_size=8),
-        learn=PPOConfig(
+        learner=PPOConfig(
             rollout=rollout, bptt=bptt if memory == "lstm" else 1, minibatches=1, **learn
         ),
     )
@@ -59,11 +60,13 @@ def test_metrics_of_values_are_in_units_of_the_game():
         r = role.rollout
         for metric, scaled in (("return_mean", r.target), ("value_mean", r.value[:-1])):
             mean = (scaled * r.valid).sum() / r.valid.sum()
-            assert metrics[f"ppo/{name}/{metric}"] == pytest.approx(float(mean) / 0.02, rel=1e-4), (
-                metric
-            )
+            assert metrics[f"learner/{name}/{metric}"] == pytest.approx(
+                float(mean) / 0.02, rel=1e-4
+            ), metric
         spread = r.advantage[r.valid].std(correction=0)
-        assert metrics[f"ppo/{name}/advantage_std"] == pytest.approx(float(spread) / 0.02, rel=1e-4)
+        assert metrics[f"learner/{name}/advantage_std"] == pytest.approx(
+            float(spread) / 0.02, rel=1e-4
+        )
 
 
 def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
@@ -72,8 +75,8 @@ def test_hidden_states_while_acting_equal_those_of_the_whole_sequence():
         r = role.rollout
         state = r.state[0]
         for t in range(r.reward.shape[0]):
-            if t % role.bptt == 0:
-                assert torch.allclose(state, r.state[t // role.bptt], atol=1e-5)
+            if t % role.chunk == 0:
+                assert torch.allclose(state, r.state[t // role.chunk], atol=1e-5)
             state = role.policy(r.observation[t : t + 1], state, r.starts[t : t + 1]).state
         assert torch.allclose(state, role.state, atol=1e-5)
 
@@ -111,7 +114,7 @@ def gradients(ppo, role, bptt):
     role.set_schedules(0.0)
     r.standardised.copy_(r.advantage)
     torch.add(r.advantage, r.value[:-1], out=r.target)
-    r.state, ppo.bptt = stored[:: bptt // role.bptt], bptt
+    r.state, ppo.bptt = stored[:: bptt // role.chunk], bptt
     data = ppo.chunks(role)
     loss_of_everything(ppo, role, data).backward()
     r.state = stored
@@ -154,7 +157,9 @@ def test_rows_of_bots_are_not_learned_from():
     assert not ppo.roles["runner"].rollout.valid.any() and ppo.roles["chaser"].rollout.valid.any()
     before = {n: p.clone() for n, p in ppo.roles["runner"].policy.named_parameters()}
     metrics = ppo.learn(0.0)
-    assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/runner/invalid_share"] == 1.0
+    assert (
+        metrics["learner/runner/epochs_run"] == 0 and metrics["learner/runner/invalid_share"] == 1.0
+    )
     for name in (
         "explained_variance",
         "advantage_std",
@@ -164,7 +169,7 @@ def test_rows_of_bots_are_not_learned_from():
         "entropy",
     ):
         # absent, rather than a mean of nothing
-        assert f"ppo/runner/{name}" not in metrics and f"ppo/chaser/{name}" in metrics
+        assert f"learner/runner/{name}" not in metrics and f"learner/chaser/{name}" in metrics
     assert {name.split("/")[1] for name in ppo.action_metrics()} == {"chaser"}
     assert all(torch.equal(p, before[n]) for n, p in ppo.roles["runner"].policy.named_parameters())
 
@@ -184,9 +189,9 @@ def test_every_parameter_learns():
 
 def test_kl_stop():
     ppo = collect(make(memory="none", bptt=1, epochs=10, learning_rate=0.05, target_kl=1e-4))
-    assert ppo.learn(0.0)["ppo/chaser/epochs_run"] < 10
+    assert ppo.learn(0.0)["learner/chaser/epochs_run"] < 10
     ppo = collect(make(memory="none", bptt=1, epochs=10, learning_rate=0.05))
-    assert ppo.learn(0.0)["ppo/chaser/epochs_run"] == 10
+    assert ppo.learn(0.0)["learner/chaser/epochs_run"] == 10
 
 
 def test_roles_have_their_own_hyperparameters_and_schedules():
@@ -198,8 +203,10 @@ def test_roles_have_their_own_hyperparameters_and_schedules():
     )
     collect(ppo)
     metrics = ppo.learn(0.5)
-    assert metrics["ppo/chaser/lr"] == pytest.approx(5e-4) and metrics["ppo/runner/lr"] == 5e-4
-    assert metrics["ppo/chaser/epochs_run"] == 4 and metrics["ppo/runner/epochs_run"] == 1
+    assert (
+        metrics["learner/chaser/lr"] == pytest.approx(5e-4) and metrics["learner/runner/lr"] == 5e-4
+    )
+    assert metrics["learner/chaser/epochs_run"] == 4 and metrics["learner/runner/epochs_run"] == 1
 
 
 @pytest.mark.parametrize(
@@ -276,7 +283,7 @@ def test_a_role_with_learning_rate_zero_is_left_as_it_is():
         name: [p.detach().clone() for p in role.parameters] for name, role in ppo.roles.items()
     }
     metrics = ppo.learn(0.0)
-    assert metrics["ppo/runner/epochs_run"] == 0 and metrics["ppo/chaser/epochs_run"] == 2
+    assert metrics["learner/runner/epochs_run"] == 0 and metrics["learner/chaser/epochs_run"] == 2
     assert not all(
         torch.equal(a, b)
         for a, b in zip(before["chaser"], ppo.roles["chaser"].parameters, strict=True)
@@ -312,6 +319,6 @@ def test_nothing_is_said_of_gradients_where_only_values_were_learned():
     diagnostics = Diagnostics(ppo, ppo.batch.layout)
     diagnostics.before()
     metrics = ppo.learn(0.0)
-    assert metrics["ppo/runner/epochs_run"] > 0 and metrics["ppo/runner/value_loss"] > 0
+    assert metrics["learner/runner/epochs_run"] > 0 and metrics["learner/runner/value_loss"] > 0
     modules = {name.split("/")[1] for name in diagnostics.after() if name.startswith("module/")}
     assert modules == {"chaser"}

@@ -11,8 +11,10 @@ import torch
 import ludus
 from ludus import api
 from ludus.algorithms import rainbow as module
-from ludus.algorithms.feasible import feasible_values
-from ludus.algorithms.rainbow import Rainbow, epsilon_at, huber, quantile_huber
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.feasible import feasible_values
+from ludus.algorithms.rainbow.q_policy import NoisyLinear, move
+from ludus.algorithms.rainbow.rainbow import Rainbow, huber, quantile_huber
 from ludus.algorithms.replay_buffer import Sample
 from ludus.batches import make_batch
 from ludus.config import (
@@ -20,14 +22,12 @@ from ludus.config import (
     Config,
     EvalConfig,
     PolicyConfig,
-    RainbowConfig,
     TrainConfig,
     resolve,
     set_value,
 )
 from ludus.errors import LudusError
 from ludus.games import load_game
-from ludus.networks.q_policy import NoisyLinear, move
 from ludus.recipes import load_recipe
 from ludus.runs import checkpoint
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, f32, phase
@@ -76,7 +76,7 @@ def make(game=MORTAL, envs=4, hidden=(8,), seed=0, **settings):
             envs=envs,
             algorithm="rainbow",
             policy=PolicyConfig(hidden=hidden, normalise_observation=False),
-            rainbow=RainbowConfig(**{**SMALL, **settings}),
+            learner=RainbowConfig(**{**SMALL, **settings}),
         )
     )
     torch.set_num_threads(1)
@@ -187,11 +187,11 @@ def test_a_component_that_is_off_leaves_nothing_behind():
     )
     role = algorithm.roles["agent"]
     names = {n for n, _ in role.policy.named_parameters()}
-    layers = ("actor.encoder.0", "advantage.0", "advantage.2")
+    layers = ("actor.network.encoder.0", "advantage.0", "advantage.2")
     assert names == {f"online.{layer}.{kind}" for layer in layers for kind in ("weight", "bias")}
     assert role.replay.tree is None
     metrics = iterate(algorithm, 6)
-    assert "loss" in metrics and not {"beta", "priority_spread", "noise_scale"} & metrics.keys()
+    assert "value_loss" in metrics and not {"beta", "priority_spread", "noise_scale"} & metrics.keys()
     sample = role.replay.sample(64, role.gamma, role.beta)
     assert torch.equal(sample.weight, sample.usable.float())
 
@@ -305,9 +305,11 @@ def test_what_plays_in_evaluation_is_the_running_average():
 
 def test_epsilon_by_steps_by_episodes_and_off():
     c = RainbowConfig(epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
-    assert [epsilon_at(c, s, 0) for s in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
+    assert [c.random_actions(s, 0) for s in (0, 50, 100, 1000)] == pytest.approx(
+        [1.0, 0.6, 0.2, 0.2]
+    )
     c = replace(c, epsilon_unit="episodes", epsilon_off=400)
-    assert [epsilon_at(c, 10**6, e) for e in (0, 25, 399, 400)] == pytest.approx(
+    assert [c.random_actions(10**6, e) for e in (0, 25, 399, 400)] == pytest.approx(
         [1.0, 0.8, 0.2, 0.0]
     )
 
@@ -324,7 +326,7 @@ def test_epsilon_of_a_role_with_few_agents_comes_down_with_all_others():
         metrics = algorithm.learn(0.0)
     steps = [int(role.count.steps) for role in algorithm.roles.values()]
     assert steps[0] < 400 < sum(steps)
-    assert metrics["rainbow/one/epsilon"] == metrics["rainbow/three/epsilon"] == pytest.approx(0.1)
+    assert metrics["learner/one/epsilon"] == metrics["learner/three/epsilon"] == pytest.approx(0.1)
 
 
 def test_random_actions_are_as_many_as_epsilon_says_and_never_forbidden():
@@ -393,7 +395,7 @@ def test_nothing_is_learned_before_the_warm_up_and_fractions_of_updates_add_up()
     for _ in range(13):
         metrics = iterate(algorithm)
         updates.append(algorithm.updates())
-        assert ("loss" in metrics) == (algorithm.updates() > 0)
+        assert ("value_loss" in metrics) == (algorithm.updates() > 0)
     assert sum(updates[:3]) == 0 and sum(updates[3:]) == 4 and max(updates) == 1
     assert int(role.count.updates) == 4 and metrics["replay_size"] == 13 * 64
 
@@ -446,7 +448,7 @@ def test_the_possible_range_of_values():
         ("racing_lidar", {"rainbow.gamma": "0.9 -> 1.1"}, ["rainbow.gamma=0.9 -> 1.1", "0 to 1"]),
         ("racing_lidar", {"rainbow.kappa": 0.0}, ["rainbow.kappa=0.0"]),
         ("racing_lidar", {"rainbow.quantiles": 0}, ["rainbow.quantiles=0", "1 or more"]),
-        ("racing_lidar", {"algorithm": "rainbows"}, ["algorithm=rainbows", "rainbow"]),
+        ("racing_lidar", {"algorithm": "rainbows"}, ["algorithm 'rainbows'", "did you mean 'rainbow'"]),
         ("pursuit", {"algorithm": "rainbow"}, ["pursuit", "continuous", "algorithm ppo"]),
         (
             "gym:ludus.examine.probes:CartPoleBlind-v0",
@@ -508,7 +510,7 @@ def learn(env, iterations, **settings):
             algorithm="rainbow",
             train=TrainConfig(total_agent_steps=1),
             policy=PolicyConfig(hidden=(32,), activation="relu"),
-            rainbow=RainbowConfig(**{**values, **settings}),
+            learner=RainbowConfig(**{**values, **settings}),
         )
     )
     torch.manual_seed(0)
@@ -563,7 +565,7 @@ def pictures(**changes):
         envs=4,
         algorithm="rainbow",
         policy=PolicyConfig(hidden=(8,)),
-        rainbow=RainbowConfig(
+        learner=RainbowConfig(
             **{**SMALL, "n_step": 2, "prioritised": True, "noisy": True, "replay": 400, **changes}
         ),
         train=TrainConfig(total_agent_steps=900, threads=1),

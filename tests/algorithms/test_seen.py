@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.algorithms.ppo import PPO
-from ludus.config import Config, PolicyConfig, PPOConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.config import Config, PolicyConfig, resolve
 from ludus.errors import RuleError
 from ludus.networks.encoders import Picture, TokenTable
 from ludus.networks.heads import Actions
@@ -91,7 +92,7 @@ def make(memory="none", envs=6, rollout=16):
         game="pictures",
         envs=envs,
         policy=PolicyConfig(hidden=(8,), memory=memory, memory_size=4),
-        learn=PPOConfig(rollout=rollout, minibatches=2),
+        learner=PPOConfig(rollout=rollout, minibatches=2),
     )
     torch.manual_seed(0)
     return PPO(Batch(GAME, envs, jit=False), resolve(config))
@@ -126,9 +127,9 @@ def test_learning_recomputes_what_acting_stored(memory):
     actions = Actions(data["raw"], data["binary"], data["choices"])
     assert torch.allclose(output.distribution.log_prob(actions), data["log_prob"], atol=1e-5)
     metrics = ppo.learn(0.0)
-    assert metrics["ppo/agent/grad_norm"] > 0
+    assert metrics["learner/agent/grad_norm"] > 0
     for name in ("picture", "things"):
-        for p in role.policy.actor.seen[name].parameters():
+        for p in role.policy.actor.network.seen[name].parameters():
             assert p.grad is not None and bool(p.grad.any())
 
 
@@ -146,7 +147,7 @@ def test_a_player_sees_what_the_learner_sees():
             seen["things"], stacks[-1]["things"]
         )
         batch.step()
-        role.see(t)
+        role.record_step(t)
 
 
 def test_a_token_table_is_a_weighted_sum_of_rows():

@@ -23,7 +23,7 @@ def written(path, means, low=-0.5, high=30.0):
         lines.append(
             {
                 "progress/agent_steps": 20 + i,
-                **{f"rainbow/driver/{key}": value for key, value in values.items()},
+                **{f"learner/driver/{key}": value for key, value in values.items()},
             }
         )
     lines[-1]["eval/self/finish"] = 0.5

@@ -17,9 +17,9 @@ TINY = [
     "1",
     "--train.total-agent-steps",
     "2000",
-    "--learn.rollout",
+    "--ppo.rollout",
     "16",
-    "--learn.minibatches",
+    "--ppo.minibatches",
     "1",
     "--policy.hidden",
     "8",
@@ -47,7 +47,7 @@ def run(folder):
         "--run",
         str(path),
         *TINY,
-        "--learn.roles.runner.entropy",
+        "--ppo.roles.runner.entropy",
         "0.02",
         "--game.reward.catch",
         "4",
@@ -95,10 +95,10 @@ def test_the_end_of_a_run_says_one_headline(run, folder, capsys):
 def test_train_wrote_what_was_asked(run):
     data = json.loads((run / "config.json").read_text())
     assert (
-        data["values"]["learn.roles.runner.entropy"] == 0.02
-        and data["origins"]["learn.roles.runner.entropy"] == "command line"
+        data["values"]["ppo.roles.runner.entropy"] == 0.02
+        and data["origins"]["ppo.roles.runner.entropy"] == "command line"
     )
-    assert data["values"]["game.reward.catch"] == 4 and data["origins"]["learn.gamma"] == "default"
+    assert data["values"]["game.reward.catch"] == 4 and data["origins"]["ppo.gamma"] == "default"
     assert json.loads((run / "game.json").read_text())["rewards"]["catch"] == 4.0
 
 
@@ -121,7 +121,7 @@ def test_eval_on_another_preset_and_not_on_another_game(capsys, run):
 def test_resume_and_fork(capsys, run, folder):
     status, out, _ = call(capsys, "resume", str(run), "--train.total-agent-steps", "3000", "--json")
     assert status == 0 and json.loads(out)["agent_steps"] >= 3000
-    status, _, err = call(capsys, "resume", str(run), "--learn.gamma", "0.9")
+    status, _, err = call(capsys, "resume", str(run), "--ppo.gamma", "0.9")
     assert status == 2 and "ludus fork" in err
     status, out, _ = call(
         capsys,
@@ -129,7 +129,7 @@ def test_resume_and_fork(capsys, run, folder):
         str(run),
         "--run",
         str(folder / "forked"),
-        "--learn.gamma",
+        "--ppo.gamma",
         "0.9",
         "--train.total-agent-steps",
         "4000",
@@ -137,7 +137,7 @@ def test_resume_and_fork(capsys, run, folder):
     )
     assert (
         status == 0
-        and json.loads((folder / "forked/config.json").read_text())["values"]["learn.gamma"] == 0.9
+        and json.loads((folder / "forked/config.json").read_text())["values"]["ppo.gamma"] == 0.9
     )
 
 
@@ -152,8 +152,8 @@ def test_resume_and_fork(capsys, run, folder):
             "Config: write one that returns Config(game='tests.sim.games:PURSUIT')",
         ),
         (["train", "gym:Nothing-v0"], "cannot be made"),
-        (["train", "pursuit", "--learn.minibatches", "7"], "4096 rows does not divide into 7"),
-        (["train", "pursuit", "--learn.gama", "0.9"], "--learn.gamma"),
+        (["train", "pursuit", "--ppo.minibatches", "7"], "4096 rows does not divide into 7"),
+        (["train", "pursuit", "--learn.gama", "0.9"], "--ppo.gamma"),
         (["train", "pursuit", "--preset", "fsat"], "did you mean 'fast'"),
         (["train", "pursuit", "--device", "cuda"], "no CUDA GPU"),
         (["train", "pursuit", "--game.speed", "9"], "speed=9.0 is outside"),
@@ -223,7 +223,7 @@ def test_bench_train_json(capsys):
         "0.2",
         "--envs",
         "8",
-        "--learn.minibatches",
+        "--ppo.minibatches",
         "1",
         "--train.threads",
         "1",
@@ -267,7 +267,7 @@ def test_help_loads_no_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (
         done.stdout.splitlines()[-1] == "False False"
-        and "--learn.roles.runner.entropy" in done.stdout
+        and "--ppo.roles.runner.entropy" in done.stdout
     )
 
 

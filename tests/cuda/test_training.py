@@ -6,17 +6,10 @@ import torch
 
 import ludus
 from ludus import LudusError, api
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.batches import make_batch
-from ludus.config import (
-    CheckpointConfig,
-    Config,
-    EvalConfig,
-    PolicyConfig,
-    PPOConfig,
-    TrainConfig,
-    resolve,
-)
+from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, TrainConfig, resolve
 from ludus.runs import checkpoint
 from tests.conftest import has_gpu
 
@@ -30,7 +23,7 @@ def config(memory="none", **changes):
         envs=64,
         device="cuda",
         policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
-        learn=PPOConfig(rollout=16, bptt=8 if memory == "lstm" else 1, epochs=2, minibatches=2),
+        learner=PPOConfig(rollout=16, bptt=8 if memory == "lstm" else 1, epochs=2, minibatches=2),
         train=TrainConfig(total_agent_steps=40_000, threads=1),
         eval=EvalConfig(episodes=8, against=("self",), greedy=False),
         checkpoint=CheckpointConfig(every_agent_steps=10_000, every_seconds=None),

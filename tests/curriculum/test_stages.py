@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.config import (
     Config,
     CurriculumConfig,
@@ -12,7 +13,6 @@ from ludus.config import (
     LeagueConfig,
     LogConfig,
     PolicyConfig,
-    PPOConfig,
     Stage,
     TrainConfig,
 )
@@ -30,7 +30,7 @@ def config(*stages, steps=200_000, envs=32, mix="", against=("self",), **values)
         envs=envs,
         game_values=values,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=8, minibatches=1, epochs=1, learning_rate=1e-3),
+        learner=PPOConfig(rollout=8, minibatches=1, epochs=1, learning_rate=1e-3),
         league=LeagueConfig(mix=mix, slots=2),
         curriculum=CurriculumConfig(stages=stages),
         train=TrainConfig(total_agent_steps=steps, threads=1),
@@ -192,7 +192,7 @@ def test_other_sizes_carry_the_policy_over_and_resume_is_exact(tmp_path):
 
     def new(name, steps):
         settings = config(*stages, steps=steps, envs=16, heroes=2)
-        settings.learn.minibatches, settings.checkpoint.every_seconds = 2, None
+        settings.learner.minibatches, settings.checkpoint.every_seconds = 2, None
         settings.league.snapshot_every = 1000
         return ludus.train(settings, run=tmp_path / name, quiet=True)
 

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.config import (
     CheckpointConfig,
     Config,
@@ -17,7 +18,6 @@ from ludus.config import (
     EvalConfig,
     LogConfig,
     PolicyConfig,
-    PPOConfig,
     Stage,
     TasksConfig,
     TrainConfig,
@@ -74,7 +74,7 @@ def config(steps=600, envs=12, rollout=7, **tasks):
         game=NAME,
         envs=envs,
         policy=PolicyConfig(hidden=(4,)),
-        learn=PPOConfig(rollout=rollout, epochs=1, minibatches=1),
+        learner=PPOConfig(rollout=rollout, epochs=1, minibatches=1),
         train=TrainConfig(total_agent_steps=steps, threads=1),
         eval=EvalConfig(episodes=2, every_agent_steps=10**6, greedy=False, against=("self",)),
         checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=99),
@@ -93,7 +93,7 @@ def play(settings, iterations, watch=None):
     tasks = Tasks(settings, batch, lambda n: Batch(GAME, n))
     tasks.begin(1)
     for i in range(iterations):
-        for _ in range(settings.learn.rollout):
+        for _ in range(settings.learner.rollout):
             batch.step()
             if watch is not None:
                 watch(batch, tasks)

@@ -34,7 +34,7 @@ TINY = {
     "log.diagnostics_every": 0,
     "quiet": True,
 }
-GAME_KEYS = ("--game.", "--learn.roles.", "--curriculum.tasks.vary.")
+GAME_KEYS = ("--game.", "--ppo.roles.", "--curriculum.tasks.vary.")
 NAMES = {*COMMANDS, *(name.split()[0] for name in COMMANDS)}
 with_python = [page for page in PAGES if python_blocks(page)]
 

@@ -136,7 +136,8 @@ RUNS = {
             hidden=(16,),
             memory="lstm",
             memory_size=8,
-            strategy=StrategyConfig(
+            network="strategy",
+            network_settings=StrategyConfig(
                 size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8
             ),
         ),

@@ -61,7 +61,7 @@ def test_its_games_are_learned_while_it_draws_them(page, tmp_path):
     def work():
         values = {
             "train.threads": 1,
-            "learn.rollout": 32,
+            "ppo.rollout": 32,
             "eval.episodes": ENVS,
             "eval.greedy": False,
             "log.tensorboard": False,

@@ -10,7 +10,8 @@ import pytest
 from gymnasium import spaces
 
 import ludus
-from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.external.spaces import from_json, to_json
 from tests.envs import odd
@@ -22,7 +23,7 @@ def trained(folder, game):
         game=game,
         envs=2,
         policy=PolicyConfig(hidden=(8,), initial_log_std=1.0),
-        learn=PPOConfig(rollout=8, minibatches=1, epochs=1),
+        learner=PPOConfig(rollout=8, minibatches=1, epochs=1),
         train=TrainConfig(total_agent_steps=20, threads=1),
         eval=EvalConfig(episodes=1, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0),

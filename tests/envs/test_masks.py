@@ -4,16 +4,10 @@ import math
 
 import pytest
 
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.rainbow import RainbowConfig
 from ludus.api import train
-from ludus.config import (
-    Config,
-    EvalConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    RainbowConfig,
-    TrainConfig,
-)
+from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.external.foreign import ForeignBatch
 from tests.envs.test_in import ODD
@@ -77,6 +71,14 @@ def test_who_must_act_must_be_allowed_something(name, message):
             batch.step()
 
 
+LEARNERS = {
+    "ppo": PPOConfig(rollout=16, minibatches=1, epochs=2),
+    "rainbow": RainbowConfig(
+        replay=1000, warm_up=40, rollout=8, batch=16, n_step=2, epsilon_over=100
+    ),
+}
+
+
 @pytest.mark.parametrize("algorithm", ["ppo", "rainbow"])
 @pytest.mark.parametrize("kind", ["CutBoard", "Turns"])
 def test_such_envs_are_trained(tmp_path, algorithm, kind):
@@ -87,15 +89,12 @@ def test_such_envs_are_trained(tmp_path, algorithm, kind):
         envs=2,
         algorithm=algorithm,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, minibatches=1, epochs=2),
-        rainbow=RainbowConfig(
-            replay=1000, warm_up=40, rollout=8, batch=16, n_step=2, epsilon_over=100
-        ),
+        learner=LEARNERS[algorithm],
         train=TrainConfig(total_agent_steps=250, threads=1),
         eval=EvalConfig(episodes=2),
         log=LogConfig(tensorboard=False),
     )
     lines = train(config, run=tmp_path / "run", quiet=True).metrics()
-    values = {n: v for line in lines for n, v in line.items() if n.startswith((algorithm, "eval/"))}
+    values = {n: v for line in lines for n, v in line.items() if n.startswith(("learner/", "eval/"))}
     assert any("loss" in name for name in values)
     assert all(math.isfinite(v) for v in values.values())

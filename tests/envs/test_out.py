@@ -203,7 +203,7 @@ def test_a_trained_run_plays_the_others(tmp_path):
         envs=4,
         total_agent_steps=128,
         **values,
-        **{"eval.episodes": 1, "learn.rollout": 8, "train.threads": 1, "log.tensorboard": False},
+        **{"eval.episodes": 1, "ppo.rollout": 8, "train.threads": 1, "log.tensorboard": False},
     )
     rows = LudusVectorEnv("pursuit", 2, opponent=f"{run.path}@0", max_steps=10)
     single = LudusEnv("pursuit", opponent={"runner": f"{run.path}@0"}, max_steps=10)

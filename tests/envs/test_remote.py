@@ -215,7 +215,7 @@ def test_training_reports_the_memory_of_its_clients(gate, tmp_path):
         envs=4,
         total_agent_steps=600,
         **{
-            "learn.rollout": 32,
+            "ppo.rollout": 32,
             "eval.episodes": 4,
             "policy.hidden": (8,),
             "log.tensorboard": False,

@@ -6,15 +6,9 @@ import pytest
 import torch
 
 import ludus
-from ludus.config import (
-    Config,
-    EvalConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    RainbowConfig,
-    TrainConfig,
-)
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
 from ludus.training.loop import Trainer
@@ -23,19 +17,22 @@ from tests.envs.test_in import ODD
 LENGTH = 6  # steps of a rollout: an episode of `counter` has ten
 
 
-def trained(folder, **changes):
+def trained(folder, algorithm="ppo", **changes):
     config = Config(
         game=ODD + "counter",
         envs=3,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=LENGTH, minibatches=1, epochs=1),
-        rainbow=RainbowConfig(
-            replay=300, warm_up=10, rollout=LENGTH, batch=8, n_step=2, epsilon_over=100
-        ),
+        learner=PPOConfig(rollout=LENGTH, minibatches=1, epochs=1),
+        other_learners={
+            "rainbow": RainbowConfig(
+                replay=300, warm_up=10, rollout=LENGTH, batch=8, n_step=2, epsilon_over=100
+            )
+        },
         train=TrainConfig(total_agent_steps=40, threads=1),
         eval=EvalConfig(episodes=1, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0),
     )
+    config.choose_algorithm(algorithm)
     for name, value in changes.items():
         setattr(config, name, value)
     return ludus.train(config, run=folder, quiet=True)

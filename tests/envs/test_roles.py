@@ -67,11 +67,11 @@ def run(tmp_path_factory):
         total_agent_steps=6_000,
         **{
             "train.threads": 1,
-            "learn.rollout": 32,
+            "ppo.rollout": 32,
             "eval.episodes": 8,
             "policy.hidden": (8,),
             "policy.initial_mean_of": {"a0": -0.5},
-            "learn.learning_rate": 0.02,
+            "ppo.learning_rate": 0.02,
             "log.tensorboard": False,
             "eval.every_agent_steps": 6_000,
             "eval.greedy": False,

@@ -100,13 +100,13 @@ def not_cut_at_ends(original):
 
 
 def shifted_dones(original):
-    def see(self, t):
+    def record_step(self, t):
         original(self, t)
         now = self.rollout.terminated[t].clone()
         self.rollout.terminated[t] = getattr(self, "before", torch.zeros_like(now))
         self.before = now
 
-    return see
+    return record_step
 
 
 def stale_observations(original):
@@ -123,7 +123,7 @@ def stale_observations(original):
 def module_left_out(original):
     def make(self, *arguments):
         original(self, *arguments)
-        left_out = {id(p) for p in self.policy.actor.encoder.parameters()}
+        left_out = {id(p) for p in self.policy.actor.network.encoder.parameters()}
         for group in self.optimizer.param_groups:
             group["params"] = [p for p in group["params"] if id(p) not in left_out]
 
@@ -140,16 +140,16 @@ def without_normaliser(original):
 
 
 def dead_in_the_loss(original):
-    def see(self, t):
+    def record_step(self, t):
         original(self, t)
         self.rollout.valid[t] = ~self.batch.tensor("resetting").repeat_interleave(self.num_agents)
 
-    return see
+    return record_step
 
 
 ADVANTAGES, ROLE = (
     "ludus.algorithms.advantage:generalised_advantages",
-    "ludus.algorithms.role:Role.",
+    "ludus.algorithms.on_policy:Role.",
 )
 
 # name → (place, wrapper, checks that are concerned, the part that must be named first)
@@ -167,7 +167,7 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
         "advantages",
     ),
     "shifted dones": (
-        ROLE + "see",
+        ROLE + "record_step",
         shifted_dones,
         ("stores_what_was_seen", "stores_episode_ends_where_they_are"),
         "episode ends",
@@ -196,7 +196,7 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
         "observations",
     ),
     "target network never updated": (
-        "ludus.algorithms.rainbow:move",
+        "ludus.algorithms.rainbow.q_policy:move",
         lambda original: lambda *arguments: None,
         ("targets_and_losses_are_right", "the_target_network_follows"),
         "target network",
@@ -225,17 +225,18 @@ ASKED: dict[str, tuple[str, Any, tuple[str, ...], str]] = {
 
 NAMED: dict[str, tuple[str, Any]] = {
     **{name: (place, wrapper) for name, (place, wrapper, _, _) in ASKED.items()},
-    "dead agents in the loss": (ROLE + "see", dead_in_the_loss),
+    "dead agents in the loss": (ROLE + "record_step", dead_in_the_loss),
 }
 
 
 # -- others, of many kinds: a line of the source is replaced ---------------------------------------
 
+ON_POLICY = "ludus.algorithms.on_policy:"
 PPO, RAINBOW, REPLAY, Q, POLICY = (
-    "ludus.algorithms.ppo:",
-    "ludus.algorithms.rainbow:",
+    "ludus.algorithms.ppo.ppo:",
+    "ludus.algorithms.rainbow.rainbow:",
     "ludus.algorithms.replay_buffer:",
-    "ludus.networks.q_policy:",
+    "ludus.algorithms.rainbow.q_policy:",
     "ludus.networks.policy:",
 )
 HEADS, PLAYER, NORM = (
@@ -272,39 +273,39 @@ OTHERS: tuple[Fault, ...] = (
         "self.state, r.starts[t : t + 1], None, seen",
     ),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'self.batch.tensor("resetting").unsqueeze(1)',
         "torch.zeros(())",
     ),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'torch.logical_and(self.flat("valid"), learns, out=r.valid[t])',
         'r.valid[t] = self.flat("valid")',
     ),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'torch.logical_and(self.flat("valid"), learns, out=r.valid[t])',
         "r.valid[t] = True",
     ),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'torch.logical_and(self.flat("was_alive"), learns, out=r.valued[t])',
         "r.valued[t] = r.valid[t]",
     ),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'torch.logical_and(self.flat("was_alive"), learns, out=r.valued[t])',
         'r.valued[t] = self.flat("was_alive")',
     ),
-    Fault(ROLE + "see", "self.config.reward_scale", "1.0"),
+    Fault(ROLE + "record_step", "self.config.reward_scale", "1.0"),
     Fault(
-        ROLE + "see",
+        ROLE + "record_step",
         'torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])',
         'torch.mul(self.flat("reward").clamp(-1, 1), self.config.reward_scale, out=r.reward[t])',
     ),
-    Fault(ROLE + "see", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
+    Fault(ROLE + "record_step", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
     Fault(
-        ROLE + "look_ahead",
+        ROLE + "bootstrap_value",
         "r.value[last] = self.policy.real_value(output.value[0])",
         "r.value[last] = 0.0",
     ),
@@ -323,8 +324,8 @@ OTHERS: tuple[Fault, ...] = (
         "role.policy.update_value_norm(r.target, r.valued)",
         "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valued.reshape(-1))",
     ),
-    Fault(PPO + "PPO.finish", "r.valued.flatten()", "torch.ones_like(r.valid).flatten()"),
-    Fault(PPO + "PPO.finish", "if role.policy.normalise_observation:", "if False:"),
+    Fault(ON_POLICY + "OnPolicy.update_normaliser", "r.valued.flatten()", "torch.ones_like(r.valid).flatten()"),
+    Fault(ON_POLICY + "OnPolicy.update_normaliser", "if role.policy.normalise_observation:", "if False:"),
     Fault(PPO + "PPO.one_pass", "role.optimizer.zero_grad()", "pass"),
     Fault(
         PPO + "PPO.update",
@@ -366,7 +367,7 @@ OTHERS: tuple[Fault, ...] = (
         "yield from (o for o in order.tensor_split(parts)[:1] * parts)",
     ),
     Fault(PPO + "PPO.learn_role", "float(role.pass_kl) > c.target_kl", "False"),
-    Fault("ludus.algorithms.rollout:RoleRollout.turn_over", "if part.frames > 1:", "if False:"),
+    Fault("ludus.algorithms.rollout:RoleRollout.start_rollout", "if part.frames > 1:", "if False:"),
     Fault(
         "ludus.algorithms.rollout:RoleRollout.stacks",
         "(age.unsqueeze(-1) >= back)",
@@ -415,9 +416,9 @@ OTHERS: tuple[Fault, ...] = (
     Fault(
         RAINBOW + "Role.act", "self.policy.allowed(torch.rand_like(q), mask)", "torch.rand_like(q)"
     ),
-    Fault(RAINBOW + "Role.see", "* self.config.reward_scale", ""),
+    Fault(RAINBOW + "Role.record_step", "* self.config.reward_scale", ""),
     Fault(
-        RAINBOW + "Role.see",
+        RAINBOW + "Role.record_step",
         'self.flat("agent_terminated"), self.flat("agent_truncated")',
         'self.flat("agent_terminated") | self.flat("agent_truncated"), '
         'self.flat("agent_truncated") & False',
@@ -443,7 +444,11 @@ OTHERS: tuple[Fault, ...] = (
     ),
     Fault(RAINBOW + "quantile_huber", "(error_bnm < 0)", "(error_bnm > 0)"),
     Fault(RAINBOW + "huber", "kappa * (size - 0.5 * kappa)", "kappa * size"),
-    Fault(RAINBOW + "epsilon_at", "min(1.0, at / c.epsilon_over)", "at / c.epsilon_over"),
+    Fault(
+        "ludus.algorithms.rainbow.config:RainbowConfig.random_actions",
+        "min(1.0, at / self.epsilon_over)",
+        "at / self.epsilon_over",
+    ),
     Fault(
         RAINBOW + "Rainbow.finish",
         "role.replay.valid[recent].flatten()",
@@ -548,9 +553,9 @@ OTHERS: tuple[Fault, ...] = (
         "torch.where(starts.view(-1, 1, 1, 1), 0, kept[:, 1:].clone())",
         "kept[:, 1:].clone()",
     ),
-    Fault("ludus.networks.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
+    Fault("ludus.algorithms.rainbow.q_policy:_copy_statistics", "a.copy_(b)", "pass"),
     Fault(
-        "ludus.networks.q_policy:QNetwork.features",
+        "ludus.algorithms.rainbow.q_policy:QNetwork.features",
         "self.norm.train(learning)",
         "self.norm.train(True)",
     ),

@@ -19,9 +19,9 @@ SMALL = {
     "envs": 8,
     "train.threads": 1,
     "train.total_agent_steps": 200,
-    "learn.rollout": 16,
-    "learn.minibatches": 1,
-    "learn.epochs": 1,
+    "ppo.rollout": 16,
+    "ppo.minibatches": 1,
+    "ppo.epochs": 1,
     "policy.hidden": (8,),
     "eval.episodes": 2,
     "log.tensorboard": False,
@@ -134,7 +134,9 @@ def test_what_changes_nothing_is_unused(kind, check):
             "intervention/agent/observation_shuffled/change": 0.3,
         }
         curves = {n: Curve(n, np.array([9.0]), np.array([v])) for n, v in names.items()}
-        curves["ppo/agent/entropy"] = Curve("ppo/agent/entropy", np.array([9.0]), np.array([1.0]))
+        curves["learner/agent/entropy"] = Curve(
+            "learner/agent/entropy", np.array([9.0]), np.array([1.0])
+        )
         return [f.check for f in examine(Log("here", curves)) if f.severity == "warning"]
 
     assert found(1e-4) == [check] and found(0.1) == []

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ludus.algorithms.next_keys import later_steps
-from ludus.algorithms.ppo import PPO
-from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, TrainConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.config import Config, PolicyConfig, TrainConfig, resolve
 from ludus.errors import LudusError
 from ludus.examine.next_keys import foretold
+from ludus.networks.next_keys import later_steps
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.weights import load_policies, tensors_of
 from ludus.sim import Batch, Binary, Game, Goal, Param, Role, Term, float32, i32, phase
@@ -75,17 +77,17 @@ NAME = "tests.examine.test_next_keys:GAME"
 STRATEGY = StrategyConfig(size="small", history=4, stride=1, layers=1, heads=1, width=8, vector=6)
 
 
-def config(next_keys, strategy=STRATEGY, **learn):
+def config(next_keys, network="strategy", **learn):
+    settings = replace(STRATEGY, next_keys=next_keys) if network == "strategy" else None
     return Config(
         game=NAME,
         envs=8,
         train=TrainConfig(total_agent_steps=1000, threads=1),
-        policy=PolicyConfig(hidden=(8,), strategy=strategy),
-        learn=PPOConfig(
+        policy=PolicyConfig(hidden=(8,), network=network, network_settings=settings),
+        learner=PPOConfig(
             rollout=12,
             epochs=2,
             minibatches=2,
-            next_keys=next_keys,
             learning_rate=1e-2,
             entropy=0.0,
             **learn,
@@ -102,6 +104,11 @@ def make(next_keys=1.0, bots=("alternate",), **learn):
     return PPO(batch, resolve(config(next_keys, **learn)))
 
 
+def predictor_of(role):
+    (auxiliary,) = role.auxiliaries
+    return auxiliary.predictor
+
+
 def learn(ppo):
     ppo.collect(lambda phase: contextlib.nullcontext())
     return ppo.learn(0.0)
@@ -111,7 +118,7 @@ def test_what_is_predicted_are_the_keys_that_the_other_side_pressed():
     ppo = make()
     ppo.collect(lambda phase: contextlib.nullcontext())
     r = ppo.roles["player"].rollout
-    keys = r.opponent_keys.view(12, 8, 2, 2)  # time, env, agent, key
+    keys = r.recorded["opponent_keys"].view(12, 8, 2, 2)  # time, env, agent, key
     own = r.binary.view(12, 8, 2, 2)
     valid = r.valid.view(12, 8, 2)[..., 0]
     # whether the coming step is odd
@@ -130,21 +137,21 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     ppo = make(bots=("alternate", "steady"))
     role = ppo.roles["player"]
     with torch.no_grad():
-        role.key_predictor.layers[-1].weight.zero_()
-        role.key_predictor.layers[-1].bias.zero_()
+        predictor_of(role).layers[-1].weight.zero_()
+        predictor_of(role).layers[-1].bias.zero_()
     role.optimizer.param_groups[0]["lr"] = 0.0
     role.config = replace(role.config, learning_rate=1e-9)
-    assert learn(ppo)["ppo/player/next_keys_loss"] == pytest.approx(math.log(2), abs=1e-5)
+    assert learn(ppo)["learner/player/next_keys_loss"] == pytest.approx(math.log(2), abs=1e-5)
     role.config = replace(role.config, learning_rate=1e-2)
-    first = learn(ppo)["ppo/player/next_keys_loss"]
+    first = learn(ppo)["learner/player/next_keys_loss"]
     for _ in range(80):
-        last = learn(ppo)["ppo/player/next_keys_loss"]
+        last = learn(ppo)["learner/player/next_keys_loss"]
     assert first > 0.5 and last < 0.07  # without the vector half of the presses are open: 0.17
 
     def held_out(num_envs):
         return Batch(GAME, num_envs, seed=9, jit=False)
 
-    told = foretold(held_out, role.policy, role.key_predictor, ["alternate"], seed=0, steps=20)
+    told = foretold(held_out, role.policy, predictor_of(role), ["alternate"], seed=0, steps=20)
     # 'up' is pressed in every second step but the first and last of nine: 4 of 9; 'down' never
     share = 4 / 9
     assert told["keys_guess"] == pytest.approx(
@@ -152,7 +159,7 @@ def test_a_guess_costs_ln_2_and_what_can_be_known_is_learned():
     )
     assert told["keys_loss"] < 0.1 and "keys_loss_shuffled" not in told
     told = foretold(
-        held_out, role.policy, role.key_predictor, ["alternate", "steady"], seed=0, steps=20
+        held_out, role.policy, predictor_of(role), ["alternate", "steady"], seed=0, steps=20
     )
     assert told["keys_loss"] < 0.1 and told["keys_loss_shuffled"] > 5 * told["keys_loss"]
 
@@ -170,7 +177,7 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
     trained, fresh = make(), make()
     tensors, names = tensors_of(trained)["policy"], list(GAME.observation)
     saved = {**trained.batch.layout.describe(), "observation": names[::-1]}
-    before = copy.deepcopy(fresh.roles["player"].key_predictor.state_dict())
+    before = copy.deepcopy(predictor_of(fresh.roles["player"]).state_dict())
     for tensor in before.values():
         assert tensor.any()
     with torch.no_grad():
@@ -179,19 +186,19 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
     load_policies(fresh, fresh.batch.layout, Stored(tensors, saved))
     assert all(
         torch.equal(t, before[n])
-        for n, t in fresh.roles["player"].key_predictor.state_dict().items()
+        for n, t in predictor_of(fresh.roles["player"]).state_dict().items()
     )
     load_policies(fresh, fresh.batch.layout, Stored(tensors, fresh.batch.layout.describe()))
     assert all(
-        torch.equal(t, tensors[f"player/key_predictor/{n}"])
-        for n, t in fresh.roles["player"].key_predictor.state_dict().items()
+        torch.equal(t, tensors[f"player/next_keys/predictor.{n}"])
+        for n, t in predictor_of(fresh.roles["player"]).state_dict().items()
     )
-    older = {n: t for n, t in tensors.items() if "key_predictor" not in n} | {
-        "player/key_predictor/weight": torch.ones(2, 6)
+    older = {n: t for n, t in tensors.items() if "next_keys" not in n} | {
+        "player/next_keys/weight": torch.ones(2, 6)
     }
     with pytest.raises(
         LudusError,
-        match="player/key_predictor was made with other settings or by an older version: train "
+        match="player/next_keys was made with other settings or by an older version: train "
         "anew",
     ):
         load_policies(fresh, fresh.batch.layout, Stored(older, fresh.batch.layout.describe()))
@@ -227,7 +234,8 @@ def test_in_training_every_later_step_of_the_episode_is_asked_for():
     for _ in range(20):
         learn(ppo)
         steps, rows = r.reward.shape
-        times, of = r.later // rows, r.later % rows
+        later_row = r.prepared["later"]
+        times, of = later_row // rows, later_row % rows
         assert torch.equal(of, torch.arange(rows).expand(steps, -1))
         for t, row in r.valid.nonzero().tolist():
             later = int(times[t, row])
@@ -239,25 +247,21 @@ def test_in_training_every_later_step_of_the_episode_is_asked_for():
 def test_it_is_off_unless_asked_for():
     ppo = make(next_keys=0.0)
     assert (
-        "ppo/player/next_keys_loss" not in learn(ppo)
+        "learner/player/next_keys_loss" not in learn(ppo)
         and ppo.modules() == {}
-        and ppo.roles["player"].rollout.opponent_keys.numel() == 0
+        and not ppo.roles["player"].rollout.recorded
     )
-    assert list(make().modules()) == ["player/key_predictor"]
+    assert list(make().modules()) == ["player/next_keys"]
 
 
 def test_where_it_cannot_work_it_is_refused(monkeypatch):
     monkeypatch.setenv("LUDUS_JIT", "0")
     prepare(config(0.5))
     with pytest.raises(
-        LudusError,
-        match=r"predicts from the strategy vector, but there is none: set policy\.strategy\.size",
+        LudusError, match="needs a game of one against one with keys, and pursuit is not one"
     ):
-        prepare(config(0.5, StrategyConfig()))
-    with pytest.raises(
-        LudusError, match="needs a game of one against one with keys, and pursuit is none"
-    ):
-        wrong = config(0.5, replace(STRATEGY, entries="other"))
+        wrong = config(0.5)
+        wrong.policy.network_settings.entries = "other"
         prepare(replace(wrong, game="pursuit", envs=8))
-    with pytest.raises(LudusError, match=r"learn\.next_keys=-1 cannot work: use 0 or more"):
+    with pytest.raises(LudusError, match=r"policy\.strategy\.next_keys=-1 cannot work: use 0 or more"):
         prepare(config(-1))

@@ -92,7 +92,7 @@ FAULTS = {
     ),
     "a bot's rows are replayed": (
         Fault(
-            "ludus.algorithms.rainbow:Role.see",
+            "ludus.algorithms.rainbow.rainbow:Role.record_step",
             'valid = self.flat("valid") & learns',
             'valid = self.flat("valid")',
         ),
@@ -101,7 +101,7 @@ FAULTS = {
     ),
     "weights do not decay": (
         Fault(
-            "ludus.algorithms.rainbow:Role.__init__",
+            "ludus.algorithms.rainbow.rainbow:Role.__init__",
             "weight_decay=c.weight_decay",
             "weight_decay=0.0",
         ),
@@ -109,7 +109,7 @@ FAULTS = {
         "optimizer",
     ),
     "the target network has no noise": (
-        Fault("ludus.algorithms.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"),
+        Fault("ludus.algorithms.rainbow.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"),
         "noise_explores_and_is_silent_in_play",
         "noisy weights",
     ),
@@ -157,7 +157,7 @@ FAULTS = {
         "history",
     ),
     "divergences of minibatches are summed": (
-        Fault("ludus.algorithms.ppo:PPO.one_pass", "/ c.minibatches", ""),
+        Fault("ludus.algorithms.ppo.ppo:PPO.one_pass", "/ c.minibatches", ""),
         "the_divergence_of_a_pass_is_a_mean",
         "target_kl",
     ),

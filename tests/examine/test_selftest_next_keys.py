@@ -1,20 +1,18 @@
-"""The selftest's part about foretelling keys: silent on the shipped code, and loud where a fault
+"""The selftest's part about predicting keys: silent on the shipped code, and loud where a fault
 was planted."""
 
 import pytest
 
 from ludus.examine.selftest import core
-from tests.examine.faults import PPO, ROLE, Fault, plant
+from tests.examine.faults import PPO, Fault, plant
 
-SEE, TERMS, LOSS, PREPARE = (
-    ROLE + "see",
-    PPO + "PPO.loss_terms",
-    PPO + "PPO.keys_loss",
-    PPO + "PPO.prepare",
+TERMS = PPO + "PPO.loss_terms"
+RECORD, PREPARE, LOSS = (
+    f"ludus.networks.next_keys:NextKeys.{name}" for name in ("record", "prepare", "forward")
 )
 FAULTS = {
     "own keys instead of the opponent's": (
-        Fault(SEE, ".flip(1)", ""),
+        Fault(RECORD, ".flip(1)", ""),
         "stores_the_keys_that_the_opponent_pressed",
     ),
     "guesses and keys swapped": (
@@ -22,27 +20,27 @@ FAULTS = {
         "a_wrong_guess_costs_its_cross_entropy",
     ),
     "the encoder learns nothing": (
-        Fault(LOSS, "role.key_predictor(vector,", "role.key_predictor(vector.detach(),"),
+        Fault(LOSS, "self.predictor(output.notes[\"vector\"],", "self.predictor(output.notes[\"vector\"].detach(),"),
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "the weight is ignored": (
-        Fault(TERMS, "loss + c.next_keys * keys", "loss + keys"),
+        Fault(TERMS, "auxiliary.weight * losses[-1]", "losses[-1]"),
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "keys of another episode": (
         Fault(
             PREPARE,
-            "later_steps(r.terminated | r.truncated,",
-            "later_steps(torch.zeros_like(r.terminated),",
+            "later_steps(ends,",
+            "later_steps(torch.zeros_like(ends),",
         ),
         "asks_for_later_steps_of_the_same_episode",
     ),
     "always the same step": (
-        Fault(PREPARE, "torch.rand_like(r.reward)", "torch.zeros_like(r.reward)"),
+        Fault(PREPARE, "torch.rand_like(rollout.reward)", "torch.zeros_like(rollout.reward)"),
         "asks_for_later_steps_of_the_same_episode",
     ),
     "the observation of now": (
-        Fault(LOSS, "r.observation.flatten(0, 1)[later]", 'part["observation"]'),
+        Fault(LOSS, "rollout.observation.flatten(0, 1)[later]", 'rows["observation"]'),
         "a_wrong_guess_costs_its_cross_entropy",
     ),
 }

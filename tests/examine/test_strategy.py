@@ -9,16 +9,8 @@ import pytest
 import torch
 
 import ludus
-from ludus.config import (
-    CheckpointConfig,
-    Config,
-    EvalConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    StrategyConfig,
-    TrainConfig,
-)
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.examine.linear_probe import accuracy, fit
 from ludus.examine.strategy import Seen, analyse, another_opponent, distances, opponents_of
@@ -27,6 +19,7 @@ from ludus.intervals import newcombe
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
 from ludus.networks.strategy import Strategy, StrategyEncoder
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, float32, i32, phase
 from tests.commands.test_cli import call
 
@@ -110,7 +103,11 @@ def settings(size="small"):
         size=size, history=FRAMES, stride=1, layers=1, heads=1, width=2, vector=2
     )
     return PolicyConfig(
-        hidden=(2,), normalise_observation=False, separate_value=False, strategy=strategy
+        hidden=(2,),
+        normalise_observation=False,
+        separate_value=False,
+        network="strategy",
+        network_settings=strategy,
     )
 
 
@@ -119,11 +116,11 @@ def listener(listens=True):
     card."""
     batch = Batch(GAME, 1, jit=False)
     policy = Policy(batch.layout.observation, action_space(batch.layout, False), settings())
-    policy.actor.seen["history"].__class__ = Newest
+    policy.actor.network.seen["history"].__class__ = Newest
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.zero_()
-        policy.actor.seen["history"].into.weight[0, 0] = 20.0 if listens else 0.0
+        policy.actor.network.seen["history"].into.weight[0, 0] = 20.0 if listens else 0.0
         policy.action_head.weight[1, 0] = (
             40.0  # the logit of the high card against that of the low one
         )
@@ -301,7 +298,7 @@ def train(path, size):
         game=NAME,
         envs=4,
         policy=settings(size),
-        learn=PPOConfig(rollout=4, epochs=1, minibatches=1),
+        learner=PPOConfig(rollout=4, epochs=1, minibatches=1),
         train=TrainConfig(total_agent_steps=32, threads=1),
         eval=EvalConfig(episodes=1, greedy=False, against=("self",)),
         checkpoint=CheckpointConfig(every_seconds=None),

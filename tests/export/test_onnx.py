@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.config import PolicyConfig, RainbowConfig
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.q_policy import QPolicy
+from ludus.config import PolicyConfig
 from ludus.games import load_game
 from ludus.networks.heads import ActionSpace, action_space
 from ludus.networks.policy import Policy
-from ludus.networks.q_policy import QPolicy
 from ludus.sim.game import Tokens
 from ludus.sim.layout import Layout
 

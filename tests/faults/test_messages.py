@@ -407,8 +407,8 @@ def test_a_training_goes_on_beside_a_thousand_bad_clients(tmp_path):
     run = str(tmp_path / "run")
     values = {
         "--envs": HONEST_ENVS + FREE_ROWS,
-        "--learn.rollout": 32,
-        "--learn.epochs": 1,
+        "--ppo.rollout": 32,
+        "--ppo.epochs": 1,
         "--train.total-agent-steps": 10**8,
         "--eval.episodes": 2,
         "--eval.every-agent-steps": 10**7,

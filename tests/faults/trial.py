@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ludus import api
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.rainbow import RainbowConfig
 from ludus.config import (
     CheckpointConfig,
     Config,
@@ -30,8 +32,6 @@ from ludus.config import (
     LeagueConfig,
     LogConfig,
     PolicyConfig,
-    PPOConfig,
-    RainbowConfig,
     TrainConfig,
 )
 from ludus.errors import LudusError
@@ -51,7 +51,7 @@ def config(kind: str, tensorboard: bool = False) -> Config:
         envs=4,
         seed=3,
         policy=PolicyConfig(hidden=(4,)),
-        learn=PPOConfig(rollout=12, epochs=1, minibatches=1),
+        learner=PPOConfig(rollout=12, epochs=1, minibatches=1),
         train=TrainConfig(total_agent_steps=800, threads=1),
         eval=EvalConfig(episodes=2, against=("self",), greedy=False, every_agent_steps=400),
         checkpoint=CheckpointConfig(every_agent_steps=250, every_seconds=None, keep=2),
@@ -66,12 +66,9 @@ def config(kind: str, tensorboard: bool = False) -> Config:
         # full after three of the iterations
         made.checkpoint.every_agent_steps, made.train.total_agent_steps = 1, 1000
     elif kind == "rainbow":
-        made.game, made.algorithm, made.game_values = (
-            "tests.algorithms.test_seen:GAME",
-            "rainbow",
-            {},
-        )
-        made.rainbow = RainbowConfig(
+        made.game, made.game_values = "tests.algorithms.test_seen:GAME", {}
+        made.algorithm = "rainbow"
+        made.learner = RainbowConfig(
             rollout=16,
             batch=16,
             replay=400,

@@ -760,7 +760,7 @@ def test_training_does_not_start_on_overwritten_rewards(monkeypatch, tmp_path):
         original(self, {**values, "reward.batteries": 0.0}, envs)
 
     config = load_recipe("arena_small")
-    config.envs, config.train.threads, config.learn.minibatches = 2, 1, 1
+    config.envs, config.train.threads, config.learner.minibatches = 2, 1, 1
     monkeypatch.setattr(Batch, "set_params", with_group_defaults)
     with pytest.raises(
         LudusError,

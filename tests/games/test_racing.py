@@ -756,7 +756,7 @@ def test_qr_dqn_replays_as_many_samples_per_step_as_rainbow(monkeypatch):
 
     monkeypatch.setattr(peers, "_rate", one_round)
     config = load_recipe("racing_lidar")
-    config.envs, config.rainbow.batch, config.rainbow.replay_ratio, config.rainbow.replay = (
+    config.envs, config.learner.batch, config.learner.replay_ratio, config.learner.replay = (
         16,
         64,
         2.0,

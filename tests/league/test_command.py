@@ -6,16 +6,9 @@ import json
 import pytest
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.cli import main
-from ludus.config import (
-    Config,
-    EvalConfig,
-    LeagueConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    TrainConfig,
-)
+from ludus.config import Config, EvalConfig, LeagueConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.examine.exploit import free_folder
 from ludus.files import read_lines
@@ -30,7 +23,7 @@ def cards(mix="self 1, pool 2, bot:middle 1", steps=8000, **league):
         game="tests.league.games:HIGH_CARD",
         envs=8,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=3e-2),
+        learner=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=3e-2),
         train=TrainConfig(total_agent_steps=steps, threads=1),
         league=LeagueConfig(
             **{"mix": mix, "slots": 2, "snapshot_every": 1500, "renew_every": 1, **league}

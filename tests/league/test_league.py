@@ -11,13 +11,13 @@ import pytest
 import torch
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.config import (
     Config,
     CurriculumConfig,
     EvalConfig,
     LeagueConfig,
     PolicyConfig,
-    PPOConfig,
     TrainConfig,
 )
 from ludus.errors import LudusError
@@ -35,7 +35,7 @@ def config(steps=40_000, mix="self 1, pool 2, bot:flee 1", stages=(), **league):
         envs=16,
         game_values={"max_steps": 20.0},
         policy=PolicyConfig(hidden=(16,), memory="lstm", memory_size=8),
-        learn=PPOConfig(rollout=16, bptt=16, minibatches=2, epochs=1, learning_rate=1e-3),
+        learner=PPOConfig(rollout=16, bptt=16, minibatches=2, epochs=1, learning_rate=1e-3),
         league=LeagueConfig(
             **{"mix": mix, "slots": 4, "snapshot_every": 4_000, "renew_every": 2, **league}
         ),

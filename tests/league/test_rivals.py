@@ -7,15 +7,8 @@ import pytest
 import torch
 
 import ludus
-from ludus.config import (
-    Config,
-    EvalConfig,
-    LeagueConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    TrainConfig,
-)
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, LeagueConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.errors import LudusError
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
@@ -113,7 +106,7 @@ def config(game="pursuit", mix="self 1, pool 1", steps=4000, **values):
         envs=8,
         game_values=values,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=1e-3),
+        learner=PPOConfig(rollout=16, epochs=1, minibatches=1, learning_rate=1e-3),
         train=TrainConfig(total_agent_steps=steps, threads=1),
         league=LeagueConfig(mix=mix, slots=2, snapshot_every=600, renew_every=1),
         eval=EvalConfig(episodes=2, against=("self",), greedy=False),

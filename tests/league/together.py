@@ -16,7 +16,7 @@ BLOCKS, ENVS = 3, 4
 def players_of(recipe: str, device: str, algorithm: str) -> list[list[Player]]:
     """For each role three players with weights of their own, in blocks of four envs."""
     config = load_recipe(recipe)
-    config.device, config.envs, config.learn.minibatches, config.algorithm = (
+    config.device, config.envs, config.learner.minibatches, config.algorithm = (
         device,
         BLOCKS * ENVS,
         2,

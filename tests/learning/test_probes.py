@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.batches import make_batch
-from ludus.config import Config, PolicyConfig, PPOConfig, TrainConfig, resolve
+from ludus.config import Config, PolicyConfig, TrainConfig, resolve
 
 pytestmark = pytest.mark.usefixtures("envs_in_this_process")
 
@@ -22,7 +23,7 @@ def learn(env, iterations, memory="none", envs=16, gamma=0.9, seed=0, **settings
             envs=envs,
             seed=seed,
             policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
-            learn=PPOConfig(
+            learner=PPOConfig(
                 **{
                     "gamma": gamma,
                     "rollout": 20,

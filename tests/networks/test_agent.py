@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from ludus.config import PolicyConfig, StrategyConfig
+from ludus.config import PolicyConfig
 from ludus.errors import LudusError
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.play.agent import Agent
 from ludus.play.player import Player
 from ludus.sim.game import Image
@@ -56,7 +57,8 @@ def agent():
         hidden=(16,),
         memory="lstm",
         memory_size=4,
-        strategy=StrategyConfig(size="small", entries="their_", history=9, stride=2),
+        network="strategy",
+        network_settings=StrategyConfig(size="small", entries="their_", history=9, stride=2),
     )
     policy = Policy(shown.observation, action_space(shown, False), config, shown.seen)
     with torch.no_grad():

@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from ludus.config import PolicyConfig, RainbowConfig
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.q_policy import QPolicy
+from ludus.config import PolicyConfig
 from ludus.networks.heads import ActionSpace
 from ludus.networks.memory import LSTM
 from ludus.networks.normalise import RunningNorm
 from ludus.networks.policy import Policy
-from ludus.networks.q_policy import QPolicy
 
 
 def test_the_cell_and_its_gradients_are_torchs_lstm():

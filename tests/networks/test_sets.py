@@ -80,7 +80,7 @@ def test_one_set_alone_by_hand():
         ActionSpace(2, 0, ()),
         PolicyConfig(hidden=(3,), normalise_observation=False, sets=("mate",)),
     )
-    mates = policy.actor.sets["mate"]
+    mates = policy.actor.network.sets["mate"]
     with torch.no_grad():
         mates.each.weight.fill_(1.0)
         mates.into.weight.fill_(1.0)
@@ -107,7 +107,6 @@ def test_one_set_alone_by_hand():
             {"policy.sets": ("other",), "policy.hidden": (), "policy.normalise_observation": False},
             "policy.hidden a layer",
         ),
-        ("racing_lidar", {"policy.sets": ("lidar",)}, "networks of ppo, not of rainbow"),
     ],
 )
 def test_sets_that_cannot_work_are_refused(recipe, values, words):

@@ -8,16 +8,14 @@ import torch
 from safetensors.torch import load_file
 
 import ludus
-from ludus.algorithms.ppo import PPO
-from ludus.algorithms.strategy_metrics import NAMES, StrategyMetrics
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.config import (
     CheckpointConfig,
     Config,
     EvalConfig,
     LogConfig,
     PolicyConfig,
-    PPOConfig,
-    StrategyConfig,
     TrainConfig,
     resolve,
 )
@@ -25,6 +23,8 @@ from ludus.errors import LudusError
 from ludus.networks.heads import Actions, ActionSpace
 from ludus.networks.policy import Policy
 from ludus.networks.strategy import History, StrategyEncoder, sinusoids
+from ludus.networks.strategy_config import StrategyConfig
+from ludus.networks.strategy_metrics import NAMES, StrategyMetrics
 from ludus.play.player import Player
 from ludus.runs import checkpoint
 from ludus.sim import Batch, Choice, Game, Goal, Param, Role, Term, float32, phase
@@ -70,12 +70,13 @@ def make(memory="none", envs=6, rollout=10, **policy):
     config = Config(
         game="clock",
         envs=envs,
-        learn=PPOConfig(rollout=rollout, minibatches=2, bptt=5 if memory == "lstm" else 1),
+        learner=PPOConfig(rollout=rollout, minibatches=2, bptt=5 if memory == "lstm" else 1),
         policy=PolicyConfig(
             hidden=(8,),
             memory=memory,
             memory_size=4,
-            strategy=StrategyConfig(size="small", **SMALL),
+            network="strategy",
+            network_settings=StrategyConfig(size="small", **SMALL),
             **policy,
         ),
     )
@@ -139,7 +140,7 @@ def test_a_player_sees_what_the_learner_sees():
         player.act()
         assert torch.equal(role.observe(t)["history"], windows[-1]["history"])
         batch.step()
-        role.see(t)
+        role.record_step(t)
 
 
 def make_encoder(entries=3, history=5):
@@ -199,7 +200,9 @@ def test_sizes_of_small_and_full():
 def test_the_order_of_observation_entries_does_not_matter():
     """Weights belong to names: a checkpoint of a game whose entries were reordered means the
     same."""
-    config = PolicyConfig(hidden=(4,), strategy=StrategyConfig(size="small", **SMALL))
+    config = PolicyConfig(
+        hidden=(4,), network="strategy", network_settings=StrategyConfig(size="small", **SMALL)
+    )
     row = {"opponent_b": 2.0, "self_x": 5.0, "opponent_a": 1.0}
     for names in (list(row), list(reversed(row))):
         policy = Policy(names, ActionSpace(0, 0, (2,)), config)
@@ -223,7 +226,9 @@ def test_what_cannot_work_is_refused():
             game="pursuit",
             envs=4,
             algorithm=algorithm,
-            policy=PolicyConfig(hidden=hidden, strategy=StrategyConfig(**strategy)),
+            policy=PolicyConfig(
+                hidden=hidden, network="strategy", network_settings=StrategyConfig(**strategy)
+            ),
             train=TrainConfig(total_agent_steps=10_000, threads=1),
         )
         with pytest.raises(LudusError, match=match):
@@ -233,7 +238,7 @@ def test_what_cannot_work_is_refused():
     refused("use a multiple of 8", size="small", width=30)
     refused("use 1 or more", size="small", history=0)
     refused("use 0 or more, and less than 1", size="small", dropout=1.0)
-    refused("not by rainbow", "rainbow", size="small")
+    refused("looks back at a history", "rainbow", size="small")
     refused("no observation entry begins so", size="small", entries="nobody_")
     refused("give policy.hidden a layer", hidden=(), size="small", entries="")
 
@@ -246,9 +251,9 @@ def test_metrics_tell_spread_entropy_and_drift():
     history = torch.randn(1, 8, 5, 1, 4)
     history[..., -1] = 1.0
     history[:, :, 0, :, -1] = 0.0
-    metrics = StrategyMetrics(encoder, "cpu")
-    metrics.look({"history": history})
-    metrics.look_again({"history": history})
+    metrics = StrategyMetrics(encoder)
+    metrics.before({"history": history})
+    metrics.after({"history": history})
     read = metrics.read()
     assert (
         read["attention_entropy"] == pytest.approx(1.0)
@@ -257,9 +262,9 @@ def test_metrics_tell_spread_entropy_and_drift():
     )
     with torch.no_grad():
         encoder.refine[-1].bias += read["vector_std"]
-    metrics.look_again({"history": history})
+    metrics.after({"history": history})
     assert metrics.read()["drift"] == pytest.approx(1.0, rel=1e-4)
-    metrics.look({"history": history[:, :1].expand(-1, 8, -1, -1, -1)})
+    metrics.before({"history": history[:, :1].expand(-1, 8, -1, -1, -1)})
     assert metrics.read()["vector_std"] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -268,12 +273,13 @@ def test_a_run_logs_strategy_metrics_and_resumes_exactly(tmp_path):
         game="tests.networks.test_strategy:GAME",
         envs=6,
         train=TrainConfig(total_agent_steps=100, threads=1),
-        learn=PPOConfig(rollout=5, minibatches=2, bptt=5, learning_rate=1e-3),
+        learner=PPOConfig(rollout=5, minibatches=2, bptt=5, learning_rate=1e-3),
         policy=PolicyConfig(
             hidden=(8,),
             memory="lstm",
             memory_size=4,
-            strategy=StrategyConfig(size="small", **SMALL),
+            network="strategy",
+            network_settings=StrategyConfig(size="small", **SMALL),
         ),
         eval=EvalConfig(episodes=2, every_agent_steps=1000, against=("self",), greedy=False),
         checkpoint=CheckpointConfig(every_agent_steps=1, every_seconds=None, keep=9),

@@ -4,7 +4,8 @@ way."""
 import pytest
 
 import ludus
-from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, PPOConfig, TrainConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.runs.budget import Anchor, schedule_share, spent
 
 
@@ -32,7 +33,7 @@ def config(steps, rate):
         envs=16,
         game_values={"max_steps": 20.0},
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, minibatches=2, epochs=1, learning_rate=rate),
+        learner=PPOConfig(rollout=16, minibatches=2, epochs=1, learning_rate=rate),
         train=TrainConfig(total_agent_steps=steps, threads=1),
         eval=EvalConfig(episodes=2, every_agent_steps=10**9, greedy=False),
         log=LogConfig(tensorboard=False, replay_every=0, diagnostics_every=0),
@@ -40,7 +41,7 @@ def config(steps, rate):
 
 
 def rates(run):
-    return [line["ppo/chaser/lr"] for line in run.metrics()]
+    return [line["learner/chaser/lr"] for line in run.metrics()]
 
 
 def test_a_resume_with_a_larger_budget_goes_on_from_where_schedules_stood(tmp_path, capsys):
@@ -60,6 +61,6 @@ def test_a_finished_run_whose_learning_rate_ended_at_zero_says_so(tmp_path, caps
     assert set(rates(run)[before:]) == {0.0}
     told = capsys.readouterr().err
     assert (
-        "learn.learning_rate=1e-3 -> 0" in told
-        and f"ludus fork {run.path} --learn.learning-rate" in told
+        "ppo.learning_rate=1e-3 -> 0" in told
+        and f"ludus fork {run.path} --ppo.learning-rate" in told
     )

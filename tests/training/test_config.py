@@ -42,9 +42,9 @@ def test_shipped_recipes_pass_their_own_check(recipe):
         (dict(learn__minibatches=7), ["4096 rows", "7 minibatches", "use 4 or 8"]),
         (dict(train__total_agent_steps=1000), ["16,384 agent-steps", "1,000", "no update"]),
         (dict(envs=0), ["envs=0", "1 or more"]),
-        (dict(learn__epochs=0), ["learn.epochs=0"]),
-        (dict(learn__rollout=-1), ["learn.rollout=-1"]),
-        (dict(learn__gamma=1.5), ["learn.gamma=1.5", "0 to 1"]),
+        (dict(learn__epochs=0), ["ppo.epochs=0"]),
+        (dict(learn__rollout=-1), ["ppo.rollout=-1"]),
+        (dict(learn__gamma=1.5), ["ppo.gamma=1.5", "0 to 1"]),
         (dict(learn__gae_lambda=2.0), ["gae_lambda=2.0"]),
         (dict(learn__learning_rate="1e-3 -> -1"), ["learning_rate"]),
         (dict(learn__entropy="0:0.1, 0.5:0.2, 0.3:0.1"), ["runs backwards", "0.3", "0.5"]),
@@ -61,10 +61,10 @@ def test_shipped_recipes_pass_their_own_check(recipe):
         (dict(policy__hidden=[0]), ["policy.hidden=[0]", "1 or more"]),
         (dict(device="tpu"), ["device=tpu"]),
         (dict(learn__minibatches=200_000), ["4096 rows", "use 4096"]),
-        (dict(learn__roles__runner__minibatches=0), ["learn.roles.runner.minibatches=0"]),
-        (dict(learn__roles__runner__epochs=0), ["learn.roles.runner.epochs=0"]),
+        (dict(learn__roles__runner__minibatches=0), ["ppo.roles.runner.minibatches=0"]),
+        (dict(learn__roles__runner__epochs=0), ["ppo.roles.runner.epochs=0"]),
         (dict(learn__roles__runner__auxiliary=0.1), ["policy.memory"]),
-        (dict(learn__value_weight=-1.0), ["learn.value_weight=-1.0"]),
+        (dict(learn__value_weight=-1.0), ["ppo.value_weight=-1.0"]),
         (dict(policy__separate_value=False, learn__value_learning_rate=1e-4), ["separate_value"]),
         (dict(eval__seed=0), ["eval.seed=0", "trained on"]),
     ],
@@ -105,7 +105,7 @@ def test_unknown_keys_suggest_the_nearest():
     with pytest.raises(LudusError, match=r"'learn\.gama': did you mean 'learn\.gamma'"):
         set_value(config, "learn.gama", 1)
     with pytest.raises(LudusError, match="the same for all roles"):
-        set_value(config, "learn.roles.chaser.rollout", 1)
+        set_value(config, "ppo.roles.chaser.rollout", 1)
     with pytest.raises(LudusError, match="unknown recipe 'pursit': did you mean 'pursuit'"):
         load_recipe("pursit")
 
@@ -115,18 +115,18 @@ def test_unknown_keys_suggest_the_nearest():
     [
         (
             "racing_lidar",
-            {"learn.learning_rate": 0.1},
+            {"ppo.learning_rate": 0.1},
             "setting of ppo, and this run learns by rainbow: use rainbow.learning_rate",
         ),
-        ("racing_lidar", {"learn.roles.driver.gamma": 0.9}, "use rainbow.gamma"),
+        ("racing_lidar", {"ppo.roles.driver.gamma": 0.9}, "use rainbow.gamma"),
         (
             "racing_lidar",
             {"entropy": 0.1},
-            "learn.entropy is a setting of ppo, and this run learns by rainbow: leave it out",
+            "ppo.entropy is a setting of ppo, and this run learns by rainbow: leave it out",
         ),
         ("racing_lidar", {"preset": "stable"}, "preset 'stable' is made for ppo"),
         ("pursuit", {"rainbow.n_step": 3}, "leave it out, or choose algorithm rainbow"),
-        ("pursuit", {"learn.gamma": 0.9, "algorithm": "rainbow"}, "use rainbow.gamma"),
+        ("pursuit", {"ppo.gamma": 0.9, "algorithm": "rainbow"}, "use rainbow.gamma"),
     ],
 )
 def test_settings_of_another_algorithm_are_refused(recipe, changes, words, tmp_path):
@@ -154,16 +154,16 @@ def test_the_algorithm_says_what_a_name_means(monkeypatch):
 
     monkeypatch.setattr("ludus.training.start.train", lambda config, *_, **__: config)
     config = ludus.train("racing_lidar", learning_rate=0.5, algorithm="ppo")
-    assert config.learn.learning_rate == 0.5 and config.rainbow.learning_rate != 0.5
+    assert config.learner.learning_rate == 0.5 and config.learner.learning_rate != 0.5
     config, where, _ = parse_config(
-        load_recipe("racing_lidar"), ["--learn.gamma", "0.5", "--algorithm=ppo"], "train", "", ""
+        load_recipe("racing_lidar"), ["--ppo.gamma", "0.5", "--algorithm=ppo"], "train", "", ""
     )
-    assert config.learn.gamma == 0.5 and where["algorithm"] == "command line"
+    assert config.learner.gamma == 0.5 and where["algorithm"] == "command line"
 
 
 def test_flatten_and_back():
     config = load_recipe("pursuit")
-    config.learn.roles["runner"] = {"entropy": 0.1}
+    config.learner.roles["runner"] = {"entropy": 0.1}
     config.game_values["reward.catch"] = 3.0
     assert flatten(unflatten(flatten(config))) == flatten(config)
 
@@ -171,17 +171,17 @@ def test_flatten_and_back():
 def test_origins():
     recipe = load_recipe("pursuit")
     final = load_recipe("pursuit")
-    final.learn.gamma = 0.5
+    final.ppo.gamma = 0.5
     apply_preset(final, "stable")
     where = origins(final, recipe, "stable")
-    assert where["learn.gamma"] == "command line" and where["envs"] == "recipe"
-    assert where["learn.clip"] == "preset stable" and where["learn.value_weight"] == "default"
+    assert where["ppo.gamma"] == "command line" and where["envs"] == "recipe"
+    assert where["ppo.clip"] == "preset stable" and where["ppo.value_weight"] == "default"
 
 
 def test_derived_values():
-    assert resolve(Config(game="pursuit")).learn.bptt == 1
+    assert resolve(Config(game="pursuit")).ppo.bptt == 1
     recurrent = Config(game="pursuit", policy=PolicyConfig(memory="lstm"))
-    assert resolve(recurrent).learn.bptt == 16 and recurrent.learn.bptt is None
+    assert resolve(recurrent).ppo.bptt == 16 and recurrent.learner.bptt is None
 
 
 @pytest.mark.parametrize(
@@ -215,11 +215,11 @@ def test_a_cosine_starts_and_ends_gently():
         ),
         ("seed", 1.5, "seed=1.5 is of type float: use a whole number"),
         ("envs", True, "envs=True is of type bool: use a whole number"),
-        ("learn.gamma", [1], "use a number, or a schedule such as '1e-3 -> 0'"),
+        ("ppo.gamma", [1], "use a number, or a schedule such as '1e-3 -> 0'"),
         (
-            "learn.roles.chaser.epochs",
+            "ppo.roles.chaser.epochs",
             "two",
-            "learn.roles.chaser.epochs='two' is of type str: use a whole number",
+            "ppo.roles.chaser.epochs='two' is of type str: use a whole number",
         ),
         (
             "policy.hidden",
@@ -240,7 +240,7 @@ def test_a_value_of_the_wrong_type_is_refused_by_its_name(name, value, words, tm
 
 def test_numbers_that_mean_the_same_are_taken():
     config = load_recipe("pursuit")
-    config.train.total_agent_steps, config.policy.hidden, config.learn.gamma = (
+    config.train.total_agent_steps, config.policy.hidden, config.learner.gamma = (
         5e6,
         [np.int64(8)],
         np.float32(0.5),
@@ -249,4 +249,4 @@ def test_numbers_that_mean_the_same_are_taken():
     assert config.train.total_agent_steps == 5_000_000 and isinstance(
         config.train.total_agent_steps, int
     )
-    assert config.policy.hidden == (8,) and config.learn.gamma == 0.5
+    assert config.policy.hidden == (8,) and config.learner.gamma == 0.5

@@ -56,7 +56,7 @@ def test_the_first_line_of_every_recipe_is_drawn(recipe):
         {},
         {
             "progress/agent_steps": 16,
-            f"ppo/{roles[-1]}/entropy_share": 0.5,
+            f"learner/{roles[-1]}/entropy_share": 0.5,
             f"goal/{roles[0]}/win": float("nan"),
         },
     ):
@@ -84,7 +84,7 @@ def test_everything_fits_however_much_there_is(width):
         "eval/bot:based/win": 0.5,
     }
     line |= {
-        f"ppo/fighter/{key}": 1.23456e-7
+        f"learner/fighter/{key}": 1.23456e-7
         for key in ("entropy_share", "approx_kl", "explained_variance")
     }
     line |= {"eval/bot:based/win_low": 0.4, "eval/bot:based/win_high": 0.6} | {
@@ -137,7 +137,7 @@ def test_a_training_is_drawn_in_which_a_role_has_no_valid_rows(tmp_path, monkeyp
     run = ludus.train(
         config(league=LeagueConfig(mix="bot:flee 1"), train=SHORT), run=tmp_path / "wide"
     )
-    assert not any("ppo/runner/entropy_share" in line for line in run.metrics()), (
+    assert not any("learner/runner/entropy_share" in line for line in run.metrics()), (
         "the runners learned"
     )
     screen = Screen(160)
@@ -159,7 +159,10 @@ def test_a_training_is_drawn_in_which_a_role_has_no_valid_rows(tmp_path, monkeyp
         "catch_rate against bot:flee" in row for row in panel
     )
     seen = Library(tmp_path).whole("wide")["metrics"]
-    assert "ppo/runner/entropy_share" not in seen and None not in seen["ppo/chaser/entropy_share"]
+    assert (
+        "learner/runner/entropy_share" not in seen
+        and None not in seen["learner/chaser/entropy_share"]
+    )
     assert "Entropy share" in (run.path / "report.html").read_text()
     assert {
         "evaluating against self, 0 of 4 episodes",
@@ -171,7 +174,7 @@ def test_a_display_that_fails_is_reported_once_and_training_goes_on(tmp_path, mo
     monkeypatch.setattr("ludus.training.finish.write_report", lambda run: None)
 
     def broken(self, trainer, line):
-        raise KeyError("ppo/seeker/entropy_share")
+        raise KeyError("learner/seeker/entropy_share")
 
     monkeypatch.setattr(Dashboard, "iteration", broken)
     run = ludus.train(config(train=SHORT), run=tmp_path / "run")
@@ -194,9 +197,9 @@ def test_a_panel_that_cannot_be_drawn_says_so(monkeypatch):
 ENDLESS = [
     "--envs",
     "8",
-    "--learn.rollout",
+    "--ppo.rollout",
     "16",
-    "--learn.minibatches",
+    "--ppo.minibatches",
     "1",
     "--policy.hidden",
     "8",

@@ -20,10 +20,10 @@ SMALL = {
     "envs": 8,
     "train.threads": 1,
     "train.total_agent_steps": 4000,
-    "learn.rollout": 8,
-    "learn.minibatches": 1,
-    "learn.epochs": 4,
-    "learn.learning_rate": 0.01,
+    "ppo.rollout": 8,
+    "ppo.minibatches": 1,
+    "ppo.epochs": 4,
+    "ppo.learning_rate": 0.01,
     "policy.hidden": (16,),
     "eval.episodes": 2,
     "eval.every_agent_steps": 10_000,
@@ -31,7 +31,7 @@ SMALL = {
     "log.tensorboard": False,
     "log.diagnostics_every": 0,
 }
-SICK = {"learn.entropy": 10.0, "doctor.on_critical": "rollback"}
+SICK = {"ppo.entropy": 10.0, "doctor.on_critical": "rollback"}
 
 
 def findings_of(run: Run) -> list[dict]:
@@ -59,7 +59,7 @@ def test_the_rollback_is_a_fork_with_the_suggested_change(runs):
     sick, last = runs
     assert last.path.name == "sick-rollback-1"
     data = last.read_json("config.json")
-    assert data["values"]["learn.entropy"] == 0.01 and data["origins"]["learn.entropy"] == "doctor"
+    assert data["values"]["ppo.entropy"] == 0.01 and data["origins"]["ppo.entropy"] == "doctor"
     assert (
         data["forked_from"] == f"{sick.path}@0"
         and data["values"]["train.total_agent_steps"] == 4000
@@ -185,21 +185,21 @@ def test_a_rollback_has_what_is_left_of_the_budget_and_of_the_schedules(tmp_path
 )
 def test_a_tenth_of_a_schedule(tmp_path, rate, less):
     config = Config(game="pursuit")
-    config.learn.learning_rate = rate
-    config.learn.roles = {"runner": {"learning_rate": 0.5, "entropy": 0.1}}
+    config.learner.learning_rate = rate
+    config.learner.roles = {"runner": {"learning_rate": 0.5, "entropy": 0.1}}
     chosen = rollback.plan(
         run_with_checkpoints(tmp_path / "run", 0), finding(learn__learning_rate="*0.1"), config
     )
     assert chosen is not None
     assert chosen.changes == {
-        "learn.learning_rate": less,
-        "learn.roles.runner.learning_rate": "0.05",
+        "ppo.learning_rate": less,
+        "ppo.roles.runner.learning_rate": "0.05",
     }
 
 
 def test_rainbow_has_a_learning_rate_of_its_own(tmp_path):
     config = Config(game="pursuit", algorithm="rainbow")
-    config.rainbow.learning_rate = 0.01
+    config.learner.learning_rate = 0.01
     fix = finding(rainbow__learning_rate="*0.1")
     chosen = rollback.plan(run_with_checkpoints(tmp_path / "run", 0), fix, config)
     assert chosen is not None and chosen.changes == {"rainbow.learning_rate": "0.001"}
@@ -251,14 +251,14 @@ def test_the_clock_never_rolls_a_run_back(tmp_path, monkeypatch):
 
 
 def test_a_run_that_meets_a_nan_goes_on_with_a_tenth_of_the_learning_rate(tmp_path, monkeypatch):
-    from ludus.algorithms.ppo import PPO
+    from ludus.algorithms.ppo.ppo import PPO
 
     learn, calls = PPO.learn, []
 
     def spoiled(self, share):
         calls.append(share)
         return learn(self, share) | (
-            {"ppo/agent/policy_loss": float("nan")} if len(calls) == 3 else {}
+            {"learner/agent/policy_loss": float("nan")} if len(calls) == 3 else {}
         )
 
     monkeypatch.setattr(PPO, "learn", spoiled)
@@ -267,5 +267,5 @@ def test_a_run_that_meets_a_nan_goes_on_with_a_tenth_of_the_learning_rate(tmp_pa
     assert (
         last.path.name == "spoiled-rollback-1" and last.metrics()[-1]["progress/agent_steps"] >= 400
     )
-    assert last.config().learn.learning_rate == pytest.approx(0.001)
+    assert last.config().learner.learning_rate == pytest.approx(0.001)
     assert last.read_json("config.json")["forked_from"].endswith("spoiled@0")

@@ -10,7 +10,7 @@ import pytest
 
 import ludus
 from ludus import LudusError, api, cli
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.config import CheckpointConfig, EvalConfig, LogConfig, TrainConfig
 from ludus.runs import checkpoint
 from ludus.runs.run import Run

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.batches import make_batch
 from ludus.config import (
     Config,
@@ -13,7 +14,6 @@ from ludus.config import (
     EvalConfig,
     LogConfig,
     PolicyConfig,
-    PPOConfig,
     Stage,
     TrainConfig,
 )
@@ -34,7 +34,7 @@ def run(tmp_path_factory):
         game_values={"max_steps": 20, "chaser_speed": "0:0.5, 0.5:0.25"},
         envs=8,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
+        learner=PPOConfig(rollout=16, epochs=1, minibatches=1),
         train=TrainConfig(total_agent_steps=4000, threads=1),
         eval=EvalConfig(episodes=4, against=("self",)),
         log=LogConfig(tensorboard=False),

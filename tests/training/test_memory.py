@@ -11,7 +11,7 @@ import torch
 
 from ludus import machine
 from ludus.algorithms import algorithm
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.batches import game_info, make_batch
 from ludus.cli import main
 from ludus.config import resolve
@@ -74,17 +74,17 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
 ):
     config = recipe("racing")
     assert (
-        config.rainbow.replay == 1_000_000 and 4e9 < replay_bytes(config, game_info(config)) < 5e9
+        config.learner.replay == 1_000_000 and 4e9 < replay_bytes(config, game_info(config)) < 5e9
     )
     free(monkeypatch, 2_000_000_000)
     with pytest.raises(
         LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB"
     ) as error:
         check_memory(config, game_info(config))
-    config.rainbow.replay = named(error)
-    assert config.rainbow.replay > 300_000
+    config.learner.replay = named(error)
+    assert config.learner.replay > 300_000
     check_memory(config, game_info(config))
-    config.rainbow.replay += config.envs
+    config.learner.replay += config.envs
     with pytest.raises(LudusError):
         check_memory(config, game_info(config))
 
@@ -157,10 +157,10 @@ def test_memory_that_cannot_be_had_is_one_sentence(monkeypatch):
         ForeignBatch("gym:CartPole-v1", 10**14, workers=0)
     config = recipe("pursuit", envs=8, device="cpu")
     batch = make_batch(config, 8, 0)
-    config.learn.rollout = 10**14
+    config.learner.rollout = 10**14
     with pytest.raises(
         LudusError,
-        match=r"the rollouts of 8 envs of pursuit do not fit .*lower --envs or learn.rollout",
+        match=r"the rollouts of 8 envs of pursuit do not fit .*lower --envs or ppo.rollout",
     ):
         algorithm.make_algorithm(batch, config)
 

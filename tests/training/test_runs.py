@@ -13,17 +13,10 @@ from safetensors.torch import load_file
 
 import ludus
 from ludus import LudusError, api, cli
-from ludus.config import (
-    CheckpointConfig,
-    Config,
-    EvalConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    StrategyConfig,
-    TrainConfig,
-)
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, TrainConfig
 from ludus.files import read_lines
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.runs import checkpoint
 from ludus.runs.run import Run, split_reference
 from ludus.runs.weights import refuse_other_meaning
@@ -42,7 +35,7 @@ def config(**changes):
         game_values={"max_steps": 30},
         envs=8,
         policy=PolicyConfig(hidden=(16,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
+        learner=PPOConfig(rollout=16, epochs=1, minibatches=1),
         train=TrainConfig(total_agent_steps=4000, threads=1),
         eval=EvalConfig(episodes=4, against=("self", "bot:flee")),
         checkpoint=CheckpointConfig(every_agent_steps=1000, every_seconds=None),
@@ -84,8 +77,7 @@ def test_the_folder_tells_everything(run):
     assert any("tfevents" in n for n in names)
     data = run.read_json("config.json")
     assert (
-        data["values"]["learn.gae_lambda"] == 0.95
-        and data["origins"]["learn.gae_lambda"] == "default"
+        data["values"]["ppo.gae_lambda"] == 0.95 and data["origins"]["ppo.gae_lambda"] == "default"
     )
     assert data["origins"]["envs"] == "recipe" and data["origins"]["train.dtype"] == "derived"
     game = run.read_json("game.json")
@@ -176,10 +168,10 @@ def test_tensorboard_shows_the_same_numbers(run):
 
     events = EventAccumulator(str(run.path), size_guidance={"scalars": 0})
     events.Reload()
-    scalars = events.Scalars("ppo/chaser/entropy")
+    scalars = events.Scalars("learner/chaser/entropy")
     lines = run.metrics()
     assert [s.step for s in scalars] == [line["progress/agent_steps"] for line in lines]
-    assert scalars[-1].value == pytest.approx(lines[-1]["ppo/chaser/entropy"], rel=1e-5)
+    assert scalars[-1].value == pytest.approx(lines[-1]["learner/chaser/entropy"], rel=1e-5)
 
 
 def test_an_existing_run_is_never_overwritten(run):
@@ -195,7 +187,7 @@ def test_resume_extends_the_budget_and_refuses_anything_else(copy):
     after = Run(copy.path).metrics()
     assert after[-1]["progress/agent_steps"] >= steps + 2000
     assert [m["progress/iteration"] for m in after] == list(range(1, len(after) + 1))
-    with pytest.raises(LudusError, match=r"only train.total_agent_steps.*learn.gamma.*fork"):
+    with pytest.raises(LudusError, match=r"only train.total_agent_steps.*ppo.gamma.*fork"):
         api.resume(copy.path, quiet=True, gamma=0.5)
 
 
@@ -342,7 +334,8 @@ def test_init_from_takes_weights_and_starts_anew(run, tmp_path):
     newest = load_file(checkpoint.folder(run, checkpoint.steps(run)[-1]) / "policy.safetensors")
     some = load_file(checkpoint.folder(part, 0) / "policy.safetensors")
     assert torch.equal(
-        some["chaser/actor.encoder.0.weight"], newest["chaser/actor.encoder.0.weight"]
+        some["chaser/actor.network.encoder.0.weight"],
+        newest["chaser/actor.network.encoder.0.weight"],
     )
     assert not torch.equal(some["chaser/action_head.weight"], newest["chaser/action_head.weight"])
     with pytest.raises(LudusError, match=r"no module .* matches nonsense"):
@@ -402,7 +395,7 @@ def test_weights_that_would_mean_something_else_are_refused(run, tmp_path):
 def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     """As a fighter that then learns to recognise its opponents. What is new is never filled in
     silence."""
-    larger = config(policy=PolicyConfig(hidden=(16,), strategy=TINY))
+    larger = config(policy=PolicyConfig(hidden=(16,), network="strategy", network_settings=TINY))
     told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
     with pytest.raises(LudusError, match=told) as refused:
         start.train(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
@@ -416,7 +409,7 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
         all(torch.equal(ours[name], theirs[name]) for name in theirs)
         and ours.keys() > theirs.keys()
     )
-    joins = "chaser/actor.seen.history.into.weight"
+    joins = "chaser/actor.network.seen.history.into.weight"
     assert not ours[joins].any(), (
         "it plays as the other did: a vector that means nothing yet adds nothing"
     )
@@ -451,28 +444,37 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
 
 
 def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
-    theirs = Config(game="brawl", policy=PolicyConfig(strategy=StrategyConfig(size="small")))
+    theirs = Config(
+        game="brawl",
+        policy=PolicyConfig(network="strategy", network_settings=StrategyConfig(size="small")),
+    )
     saved = SimpleNamespace(where="here", run=SimpleNamespace(settings=lambda: theirs))
-    encoder = ["actor.seen.history.embed.weight"]
+    encoder = ["actor.network.seen.history.embed.weight"]
     # what small says
     refuse_other_meaning(
-        saved, PolicyConfig(strategy=StrategyConfig(size="small", stride=5)), encoder
+        saved,
+        PolicyConfig(network="strategy", network_settings=StrategyConfig(size="small", stride=5)),
+        encoder,
     )
     # the encoder was not taken over
-    refuse_other_meaning(saved, PolicyConfig(), ["actor.encoder.0.weight"])
+    refuse_other_meaning(saved, PolicyConfig(), ["actor.network.encoder.0.weight"])
     with pytest.raises(
         LudusError,
         match=r"policy.strategy.stride 5, and this run has 2: .* add --policy.strategy.stride 5",
     ):
         refuse_other_meaning(
-            saved, PolicyConfig(strategy=StrategyConfig(size="small", stride=2)), encoder
+            saved,
+            PolicyConfig(
+                network="strategy", network_settings=StrategyConfig(size="small", stride=2)
+            ),
+            encoder,
         )
 
 
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
     """New rewards and parameters must be in the simulator, not only in the files."""
     changed = start.forkable(run.path)
-    changed.learn.entropy = 0.05
+    changed.ppo.entropy = 0.05
     changed.game_values |= {"speed": 0.05, "reward.near": 0.0}
     made = start.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
     assert made.read_json("config.json")["forked_from"].startswith(str(run.path))
@@ -491,9 +493,9 @@ def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path)
 
 def test_what_was_derived_is_derived_anew_for_a_fork(run):
     data = run.read_json("config.json")
-    assert data["origins"]["learn.bptt"] == "derived" and data["values"]["learn.bptt"] == 1
+    assert data["origins"]["ppo.bptt"] == "derived" and data["values"]["ppo.bptt"] == 1
     base = start.forkable(run.path)
-    assert base.learn.bptt is None and base.train.dtype is None and base.train.threads == 1
+    assert base.learner.bptt is None and base.train.dtype is None and base.train.threads == 1
 
 
 def test_resume_refuses_before_it_touches_anything(copy):

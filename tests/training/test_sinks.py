@@ -32,7 +32,7 @@ class StandIn:
 
 SMALL = {
     "envs": 4,
-    "learn.rollout": 16,
+    "ppo.rollout": 16,
     "eval.episodes": 2,
     "policy.hidden": (8,),
     "log.tensorboard": False,
@@ -56,12 +56,12 @@ def test_every_line_goes_to_weights_and_biases(tmp_path, wandb):
     assert [line["progress/agent_steps"] for line in wandb.lines] == [
         line["progress/agent_steps"] for line in lines
     ]
-    assert wandb.lines[-1]["ppo/agent/entropy"] == lines[-1]["ppo/agent/entropy"]
+    assert wandb.lines[-1]["learner/agent/entropy"] == lines[-1]["learner/agent/entropy"]
     (start,) = wandb.started
     assert (
         start["project"] == "games"
         and start["name"] == "run"
-        and start["config"]["learn.rollout"] == 16
+        and start["config"]["ppo.rollout"] == 16
     )
     assert wandb.axes == [("*", "progress/agent_steps")] and wandb.finished == 1
     ludus.resume(run.path, quiet=True, total_agent_steps=400)

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from ludus.config import Config, PPOConfig
+from ludus.algorithms.ppo import PPOConfig
+from ludus.config import Config
 from ludus.training import threads
 
 SECONDS = {1: 2.0, 4: 1.0}
@@ -78,11 +79,11 @@ def test_minibatches_of_a_trial_are_as_large_as_those_of_training(monkeypatch):
     monkeypatch.setattr(threads, "_shortest", lambda iteration: 0.0)
     monkeypatch.setattr(
         "ludus.training.threads.make_algorithm",
-        lambda batch, config: made.append(config.learn.minibatches),
+        lambda batch, config: made.append(config.learner.minibatches),
     )
     for envs, minibatches in ((8, 8), (6, 16)):
         learn = PPOConfig(rollout=64, bptt=16, minibatches=minibatches)
-        threads._time(Config(game="pursuit", envs=envs, learn=learn), 1)
+        threads._time(Config(game="pursuit", envs=envs, learner=learn), 1)
     assert made == [2, 2]
 
 

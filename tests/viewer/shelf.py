@@ -111,9 +111,10 @@ def make_runs(root: Path) -> Path:
     """root/learned was trained; root/shelf has a replay of every game, root/foreign recordings of
     an env that draws itself and of one that does not; one run's name and values are hostile."""
     trained = config(
-        game_values={"max_steps": 40}, policy=PolicyConfig(hidden=(16,), strategy=TINY)
+        game_values={"max_steps": 40},
+        policy=PolicyConfig(hidden=(16,), network="strategy", network_settings=TINY),
     )
-    trained.learn.reward_scale = 0.1
+    trained.ppo.reward_scale = 0.1
     trained.train.total_agent_steps = 1500
     trained.eval.against = ("self",)
     ludus.train(trained, run=root / "learned", quiet=True)

@@ -28,7 +28,7 @@ def run(tmp_path_factory):
     """CartPole, trained for a moment. The last evaluation is filmed, however long drawing took
     before."""
     config = gym("gym:CartPole-v1")
-    config.envs, config.learn.rollout, config.learn.epochs = 4, 32, 1
+    config.envs, config.learner.rollout, config.learner.epochs = 4, 32, 1
     config.train.total_agent_steps, config.train.threads, config.eval.episodes = 128, 1, 4
     return ludus.train(config, run=tmp_path_factory.mktemp("runs") / "cart", quiet=True)
 

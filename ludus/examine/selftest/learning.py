@@ -9,14 +9,16 @@ from typing import Any
 import torch
 
 from ludus.algorithms.algorithm import Learner
-from ludus.algorithms.ppo import PPO as Algorithm
-from ludus.algorithms.rainbow import Rainbow
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO as Algorithm
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.rainbow import Rainbow
 from ludus.batches import make_batch
-from ludus.config import Config, PolicyConfig, PPOConfig, RainbowConfig, TrainConfig, resolve
+from ludus.config import Config, PolicyConfig, TrainConfig, resolve
 from ludus.examine.selftest.core import holds, part
 from ludus.examine.selftest.scene import Session, nothing
 
-PPO, RAINBOW = "ludus/algorithms/ppo.py", "ludus/algorithms/rainbow.py"
+PPO, RAINBOW = "ludus/algorithms/ppo/ppo.py", "ludus/algorithms/rainbow/rainbow.py"
 
 
 def ppo(env: str, iterations: int, memory: str = "none", **settings: Any) -> Any:
@@ -34,7 +36,7 @@ def ppo(env: str, iterations: int, memory: str = "none", **settings: Any) -> Any
             game=f"gym:ludus.examine.probes:{env}-v0",
             envs=16,
             policy=PolicyConfig(hidden=(32,), memory=memory, memory_size=16),
-            learn=PPOConfig(**learn),
+            learner=PPOConfig(**learn),
             train=TrainConfig(total_agent_steps=1),
         )
     )
@@ -135,7 +137,7 @@ def rainbow(env: str, iterations: int, **settings: Any) -> Any:
             algorithm="rainbow",
             train=TrainConfig(total_agent_steps=1),
             policy=PolicyConfig(hidden=(32,), activation="relu"),
-            rainbow=RainbowConfig(**{**values, **settings}),
+            learner=RainbowConfig(**{**values, **settings}),
         )
     )
     torch.manual_seed(0)

@@ -1,5 +1,5 @@
 """Foretelling the opponent's keys from the strategy vector and a later observation
-(learn.next_keys), beside answers worked out from the rows.
+(policy.strategy.next_keys), beside answers worked out from the rows.
 
 Axes: T steps, R rows (env × side), K keys, F tokens of a history.
 """
@@ -13,16 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo import PPO as Learner
-from ludus.config import Config, PolicyConfig, PPOConfig, StrategyConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO as Learner
+from ludus.config import Config, PolicyConfig, resolve
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DUEL
 from ludus.examine.selftest.scene import ENVS, ROLLOUT, SHARE, Session, disturb, nothing
+from ludus.networks.strategy import strategy_encoder
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.sim import Batch
 
-PPO = "ludus/algorithms/ppo.py"
+KEYS_LOSS = "ludus/networks/next_keys.py"
 TOKENS, WEIGHT = 3, 0.5
-ENCODER = "actor.seen.history."
+ENCODER = "actor.network.seen.history."
 KEYS = [0, 1]  # where the observation shows what the other side pressed
 # a history holds its entries in the order of their names: opponent_down, opponent_up
 BY_NAME = [1, 0]
@@ -55,17 +58,24 @@ def _teach(s: Session, weight: float) -> KeyLesson:
         policy=PolicyConfig(
             hidden=(8,),
             normalise_observation=False,
-            strategy=StrategyConfig(
-                size="small", history=TOKENS, stride=1, layers=1, heads=1, width=8, vector=6
+            network="strategy",
+            network_settings=StrategyConfig(
+                size="small",
+                history=TOKENS,
+                stride=1,
+                layers=1,
+                heads=1,
+                width=8,
+                vector=6,
+                next_keys=weight,
             ),
         ),
-        learn=PPOConfig(
+        learner=PPOConfig(
             rollout=ROLLOUT,
             minibatches=1,
             epochs=1,
             learning_rate=0.01,
             max_grad_norm=1e6,
-            next_keys=weight,
         ),
     )
     config.train.dtype = "float32"
@@ -73,28 +83,28 @@ def _teach(s: Session, weight: float) -> KeyLesson:
     torch.manual_seed(2)
     algorithm = Learner(Batch(DUEL, ENVS, seed=3, device=s.device), resolve(config))
     role = algorithm.roles["player"]
+    brought = next(iter(role.auxiliaries), None)
+    predictor: Any = brought.predictor if brought is not None else None
     # with and without a predictor the policy is the same
-    for seed, module in ((3, role.policy), (4, role.key_predictor)):
+    for seed, module in ((3, role.policy), (4, predictor)):
         torch.manual_seed(seed)
         if module is not None:
             disturb(module)
     torch.manual_seed(5)
     algorithm.collect(nothing)
     r = role.rollout
-    rows = {
-        n: getattr(r, n).detach().cpu().clone()
-        for n in ("observation", "valid", "starts", "opponent_keys")
-    }
-    assert role.policy.strategy is not None
-    before = copy.deepcopy((role.policy.strategy, role.key_predictor))
+    kept = {"observation": r.observation, "valid": r.valid, "starts": r.starts, **r.recorded}
+    rows = {n: x.detach().cpu().clone() for n, x in kept.items()}
+    before = copy.deepcopy((strategy_encoder(role.policy), predictor))
+    assert before[0] is not None
     metrics = algorithm.learn(SHARE)
     named = dict(role.policy.named_parameters())
-    if role.key_predictor is not None:
-        named |= {f"key_predictor.{n}": p for n, p in role.key_predictor.named_parameters()}
+    if predictor is not None:
+        named |= {f"key_predictor.{n}": p for n, p in predictor.named_parameters()}
     gradients = {n: p.grad.detach().cpu().clone() for n, p in named.items() if p.grad is not None}
-    later = (r.later // role.rows).cpu().clone() if role.key_predictor is not None else None
+    later = (r.prepared["later"] // role.rows).cpu().clone() if predictor is not None else None
     return KeyLesson(
-        rows["opponent_keys"],
+        rows.get("opponent_keys", torch.empty(0)),
         rows["observation"][..., :3].float(),
         rows["valid"],
         rows["starts"][:ROLLOUT],
@@ -136,7 +146,7 @@ def costs(mine: KeyLesson, vector: Tensor) -> Tensor:
     return (cost * mine.valid[mine.later, rows])[mine.valid].mean()
 
 
-@part("opponent's keys", PPO)
+@part("opponent's keys", KEYS_LOSS)
 def stores_the_keys_that_the_opponent_pressed(s: Session) -> None:
     """Beside each row stand the keys that the other side pressed in the same step, which the next
     observation shows."""
@@ -149,7 +159,7 @@ def stores_the_keys_that_the_opponent_pressed(s: Session) -> None:
     )
 
 
-@part("opponent's keys", PPO)
+@part("opponent's keys", KEYS_LOSS)
 def asks_for_later_steps_of_the_same_episode(s: Session) -> None:
     """For every row that counts a step is drawn from those that follow in its episode, near ones
     and far ones."""
@@ -166,22 +176,22 @@ def asks_for_later_steps_of_the_same_episode(s: Session) -> None:
     holds(f"only steps {sorted(ahead)} ahead are asked for", len(ahead) > 2)
 
 
-@part("opponent's keys", PPO)
+@part("opponent's keys", KEYS_LOSS)
 def a_wrong_guess_costs_its_cross_entropy(s: Session) -> None:
     """The loss of the guesses is their cross-entropy, over rows that count, from the strategy
     vector of the newest steps and the observation of the step that is asked for."""
     mine = lesson(s)
     with torch.no_grad():
         expected = costs(mine, mine.encoder.recognise(windows(mine)).vector)
-    close("next_keys_loss", mine.metrics["ppo/player/next_keys_loss"], expected, 1e-3)
+    close("next_keys_loss", mine.metrics["learner/player/next_keys_loss"], expected, 1e-3)
 
 
-@part("opponent's keys", PPO)
+@part("opponent's keys", KEYS_LOSS)
 def encoder_and_predictor_learn_from_the_keys(s: Session) -> None:
     """The predictor, and through the vector the encoder, get the gradient of that loss times
-    learn.next_keys."""
+    policy.strategy.next_keys."""
     mine, without = lesson(s), lesson(s, 0.0)
-    holds("without learn.next_keys something is foretold", without.predictor is None)
+    holds("without policy.strategy.next_keys something is foretold", without.predictor is None)
     named = dict(mine.encoder.named_parameters())
     names = ["embed.weight", "refine.0.weight"]
     loss = WEIGHT * costs(mine, mine.encoder.recognise(windows(mine)).vector)

@@ -201,7 +201,7 @@ def opponents_remember_their_own_episode(s: Session) -> None:
     holds("the opponent never played", compared > 20)
 
 
-@part("valid rows", "ludus/algorithms/rainbow.py")
+@part("valid rows", "ludus/algorithms/rainbow/rainbow.py")
 def what_bots_do_is_not_replayed(s: Session) -> None:
     """Rainbow keeps the rows of a bot, but as invalid ones: it learns from what its own policy
     did."""
@@ -228,8 +228,8 @@ def evaluation_is_against_the_rivals(s: Session) -> None:
     )
     with torch.no_grad():
         for policy, down in ((answers, -50.0), (rival, 50.0)):
-            policy.actor.encoder[0].weight.copy_(torch.eye(8))
-            policy.actor.encoder[0].bias.zero_()
+            policy.actor.network.encoder[0].weight.copy_(torch.eye(8))
+            policy.actor.network.encoder[0].bias.zero_()
             policy.action_head.weight.zero_()
             policy.action_head.bias[:2] = torch.tensor([-50.0, down])
         answers.action_head.weight[0, 1] = 100.0  # up, where the other has just pressed down

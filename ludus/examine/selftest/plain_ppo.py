@@ -44,7 +44,7 @@ def update(session: Session, name: str, role: str) -> Outcome:
 
 def _update(session: Session, name: str, role: str) -> Outcome:
     lesson = session.lesson(name)
-    mine, c, policy = lesson.roles[role], lesson.config.learn, lesson.config.policy
+    mine, c, policy = lesson.roles[role], lesson.config.learner, lesson.config.policy
     r = {n: t.clone() for n, t in mine.rollouts[1].items()}
     p = {n: t.clone() for n, t in mine.before.items()}
     learned = [n for n in p if not n.startswith(BUFFERS)]
@@ -187,8 +187,8 @@ def _prediction(
     """Of the next observation of the chunk, where it belongs to the same episode."""
     total = torch.zeros((), dtype=torch.float64)
     size = p["observation_norm.mean"].shape[0]
-    for i, k in enumerate(range(0, ROLLOUT, config.learn.bptt)):
-        for step in range(config.learn.bptt - 1):
+    for i, k in enumerate(range(0, ROLLOUT, config.learner.bptt)):
+        for step in range(config.learner.bptt - 1):
             t = k + step
             guess = said[i].features[step] @ p["predictor.weight"].T + p["predictor.bias"]
             following = reference.normal(

@@ -14,7 +14,7 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import ENVS, LESSONS, ROLLOUT, RoleLesson, Session
 from ludus.examine.selftest.truth import Truth, happened
 
-PPO, ROLE = "ludus/algorithms/ppo.py", "ludus/algorithms/role.py"
+PPO, ROLE = "ludus/algorithms/ppo/ppo.py", "ludus/algorithms/on_policy.py"
 OTHERS = {"left": (0, 1), "right": (1, 3)}
 
 
@@ -109,7 +109,7 @@ def forbidden_actions_are_not_taken(s: Session) -> None:
 def stores_the_reward_of_each_step(s: Session) -> None:
     """Row t holds the reward that its action earned, times reward_scale, and nothing is clipped."""
     for name, role, mine, truth in each(s):
-        scale = s.lesson(name).config.learn.reward_scale
+        scale = s.lesson(name).config.learner.reward_scale
         earned = torch.where(bots(role), 0.0, rows(truth.reward, role)[:-1])
         close(
             f"rewards of {role}",

@@ -10,7 +10,7 @@ from ludus.examine.selftest.core import Wrong, close, holds, part, same
 from ludus.examine.selftest.plain_ppo import BUFFERS, at_share, every
 from ludus.examine.selftest.scene import ROLLOUT, SHARE, Session, nothing
 
-PPO = "ludus/algorithms/ppo.py"
+PPO = "ludus/algorithms/ppo/ppo.py"
 
 
 @part("advantages", "ludus/algorithms/advantage.py")
@@ -74,7 +74,7 @@ def value_statistics_are_those_of_the_targets(s: Session) -> None:
     """The value normaliser holds mean and variance of all targets so far, of valid rows and idle
     ones, and is left alone where it is not used."""
     for name, role, mine, expected in every(s):
-        used = s.lesson(name).config.learn.normalise_values
+        used = s.lesson(name).config.learner.normalise_values
         source = (
             expected.value_norm
             if used
@@ -151,13 +151,13 @@ def every_parameter_is_moved_by_adam(s: Session) -> None:
             )
 
 
-@part("schedules", "ludus/algorithms/role.py")
+@part("schedules", "ludus/algorithms/ppo/role.py")
 def schedules_are_followed(s: Session) -> None:
     """Learning rates of actor and critic, discount, clip and the entropy's weight are what their
     schedules say at this share of the budget."""
     for name in ("plain", "two memories"):
         lesson = s.lesson(name)
-        c = lesson.config.learn
+        c = lesson.config.learner
         for mine in lesson.roles.values():
             for group in mine.role.optimizer.param_groups:
                 own = group["name"] == "critic" and c.value_learning_rate is not None
@@ -235,7 +235,7 @@ def the_divergence_of_a_pass_is_a_mean(s: Session) -> None:
     )
     algorithm.collect(nothing)
     metrics = algorithm.learn(SHARE)
-    told = metrics["ppo/right/approx_kl"]
+    told = metrics["learner/right/approx_kl"]
     close(
         "the divergence of a pass, over the mean of its minibatches",
         algorithm.roles["right"].pass_kl / told,

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.algorithms import rainbow
-from ludus.algorithms.rainbow import epsilon_at, huber, quantile_huber, random_shares
+from ludus.algorithms.rainbow import rainbow
+from ludus.algorithms.rainbow.q_policy import NoisyLinear
+from ludus.algorithms.rainbow.rainbow import huber, quantile_huber, random_shares
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import Wrong, close, holds, part, same
 from ludus.examine.selftest.scene import Session, nothing
-from ludus.networks.q_policy import NoisyLinear
 
-RAINBOW, NETWORK = "ludus/algorithms/rainbow.py", "ludus/networks/q_policy.py"
+RAINBOW, NETWORK = "ludus/algorithms/rainbow/rainbow.py", "ludus/algorithms/rainbow/q_policy.py"
 ALPHA = 0.6
 
 LESSONS: dict[str, dict[str, Any]] = {
@@ -144,7 +144,7 @@ class Plain:
     """One update by the reference."""
 
     def __init__(self, made: Made, u: Update) -> None:
-        self.c, self.policy = made.algorithm.config.rainbow, made.algorithm.config.policy
+        self.c, self.policy = made.algorithm.config.learner, made.algorithm.config.policy
         self.u, self.sample = u, u.sample
         learned = {
             n for n, p in made.algorithm.roles["agent"].policy.named_parameters() if p.requires_grad
@@ -322,7 +322,7 @@ def every_weight_is_moved_by_adamw(s: Session) -> None:
     """Each update moves every weight as Adam with decoupled weight decay does, with the scheduled
     learning rate."""
     for name, made in every(s):
-        c = made.algorithm.config.rainbow
+        c = made.algorithm.config.learner
         rate = 0.0175 if isinstance(c.learning_rate, str) else c.learning_rate
         adam = reference.Adam(c.adam_epsilon, c.weight_decay)
         p = {n: t.clone() for n, t in made.updates[0].before.items()}
@@ -359,7 +359,7 @@ def the_target_network_follows(s: Session) -> None:
     """Every target_every updates the target network moves by target_tau towards the learning one
     (1: becomes it), and rests between."""
     for name, made in every(s):
-        c = made.algorithm.config.rainbow
+        c = made.algorithm.config.learner
         expected = {n: t.clone() for n, t in made.updates[0].target.items()}
         for i, u in enumerate(made.updates):
             if (i + 1) % c.target_every == 0:
@@ -378,7 +378,7 @@ def the_average_follows(s: Session) -> None:
     """What plays outside training is a running average of the weights: at first over a tenth of the
     updates, then `average`."""
     for name, made in every(s):
-        c = made.algorithm.config.rainbow
+        c = made.algorithm.config.learner
         for i, u in enumerate(made.updates):
             keep = min(c.average, (1 + i) / (10 + i))
             for n in [n for n in u.before if n.startswith("averaged.")]:
@@ -411,7 +411,7 @@ def values_are_told_in_units_of_reward(s: Session) -> None:
     """q_mean, q_min, q_max and td_error are those of usable transitions, divided by
     reward_scale."""
     for name, made in every(s):
-        scale = made.algorithm.config.rainbow.reward_scale
+        scale = made.algorithm.config.learner.reward_scale
         told = [(Plain(made, u), u.sample.usable.cpu()) for u in made.updates]
         q = [(p.estimates()[0].detach().mean(1) / scale)[usable] for p, usable in told]
         close(
@@ -453,7 +453,7 @@ def the_best_allowed_action_is_taken(s: Session) -> None:
     algorithm = s.make_rainbow(epsilon_from=0.0, epsilon_to=0.0)
     algorithm.collect(nothing)
     r, policy = algorithm.roles["agent"].replay, algorithm.roles["agent"].policy
-    c, p = algorithm.config.rainbow, reference.doubles(policy)
+    c, p = algorithm.config.learner, reference.doubles(policy)
     middles = ((torch.arange(c.quantiles) + 0.5) / c.quantiles).expand(r.rows, -1)
     for t in range(2, 8):
         x = reference.normal(p, reference.padded(r.observation[t].cpu().double(), policy.inputs))
@@ -477,14 +477,16 @@ def epsilon_falls_as_scheduled(s: Session) -> None:
     from dataclasses import replace
 
     algorithm = s.make_rainbow(warm_up=400)
-    c = replace(algorithm.config.rainbow, epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
+    c = replace(algorithm.config.learner, epsilon_from=1.0, epsilon_to=0.2, epsilon_over=100)
     close(
-        "epsilon by steps", [epsilon_at(c, n, 0) for n in (0, 50, 100, 1000)], [1.0, 0.6, 0.2, 0.2]
+        "epsilon by steps",
+        [c.random_actions(n, 0) for n in (0, 50, 100, 1000)],
+        [1.0, 0.6, 0.2, 0.2],
     )
     c = replace(c, epsilon_unit="episodes", epsilon_off=400)
     close(
         "epsilon by episodes",
-        [epsilon_at(c, 10**6, n) for n in (0, 25, 399, 400)],
+        [c.random_actions(10**6, n) for n in (0, 25, 399, 400)],
         [1.0, 0.8, 0.2, 0.0],
     )
     role, shares = algorithm.roles["agent"], []

@@ -126,7 +126,7 @@ def network(
     extra = None
     if pictures is not None:
         extra = (pictures.double().flatten(1) / 255) @ p[
-            f"{prefix}actor.seen.picture.into.weight"
+            f"{prefix}actor.network.seen.picture.into.weight"
         ].T
     nothing = x.new_zeros(len(x), 0)
     flags = torch.zeros(1, len(x), dtype=torch.bool)

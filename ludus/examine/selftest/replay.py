@@ -14,7 +14,7 @@ from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.scene import ENVS, Session, nothing
 from ludus.examine.selftest.truth import Truth, happened, length
 
-REPLAY, RAINBOW = "ludus/algorithms/replay_buffer.py", "ludus/algorithms/rainbow.py"
+REPLAY, RAINBOW = "ludus/algorithms/replay_buffer.py", "ludus/algorithms/rainbow/rainbow.py"
 ROLLOUTS = 11  # the ring holds 60 times: it has gone round after 88, when somebody is idle
 N_STEP, GAMMA, ALPHA = 3, 0.9, 0.6
 

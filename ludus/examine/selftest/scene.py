@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ludus.algorithms.ppo import PPO
-from ludus.algorithms.rainbow import Rainbow
-from ludus.config import Config, PolicyConfig, PPOConfig, RainbowConfig, resolve
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow.rainbow import Rainbow
+from ludus.config import Config, PolicyConfig, resolve
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.games import DIARY, RECORD
 from ludus.networks.normalise import RunningNorm
@@ -176,7 +178,7 @@ class Session:
             envs=ENVS,
             device=self.device,
             policy=PolicyConfig(**policy),
-            learn=PPOConfig(**{"rollout": ROLLOUT, "minibatches": 1, **learn}),
+            learner=PPOConfig(**{"rollout": ROLLOUT, "minibatches": 1, **learn}),
         )
         config.train.dtype = "float32"
         config.train.total_agent_steps = 10_000
@@ -223,7 +225,9 @@ class Session:
                 if p.grad is not None
             }
             mine.metrics = {
-                n.rsplit("/", 1)[-1]: v for n, v in metrics.items() if n.startswith(f"ppo/{name}/")
+                n.rsplit("/", 1)[-1]: v
+                for n, v in metrics.items()
+                if n.startswith(f"learner/{name}/")
             }
         return out
 
@@ -255,7 +259,7 @@ class Session:
             device=self.device,
             algorithm="rainbow",
             policy=PolicyConfig(hidden=hidden, normalise_observation=normalise),
-            rainbow=RainbowConfig(**{**small, **settings}),
+            learner=RainbowConfig(**{**small, **settings}),
         )
         config.train.dtype = "float32"
         config.train.total_agent_steps = 10_000

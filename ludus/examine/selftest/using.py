@@ -11,18 +11,10 @@ import numpy as np
 import torch
 
 from ludus import api
-from ludus.algorithms.ppo import PPO
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
 from ludus.api import load, train
-from ludus.config import (
-    CheckpointConfig,
-    Config,
-    EvalConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    StrategyConfig,
-    resolve,
-)
+from ludus.config import CheckpointConfig, Config, EvalConfig, LogConfig, PolicyConfig, resolve
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.core import close, holds, part, same
 from ludus.examine.selftest.games import DIARY, RECORD
@@ -30,6 +22,7 @@ from ludus.examine.selftest.scene import ENVS, Session, disturb, nothing
 from ludus.examine.selftest.truth import happened, length
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.play.evaluate import measure
 from ludus.play.player import Player
 from ludus.runs import checkpoint
@@ -76,7 +69,7 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
         envs=ENVS,
         device=s.device,
         policy=PolicyConfig(hidden=(8,)),
-        learn=PPOConfig(rollout=12, minibatches=1),
+        learner=PPOConfig(rollout=12, minibatches=1),
     )
     config.train.dtype = "float32"
     ppo = PPO(fresh_batch(s, RECORD), resolve(config))
@@ -101,7 +94,9 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
         x = reference.normal(
             p, reference.padded(r.observation[:12, :, :5].cpu().double(), role.policy.inputs)
         )
-        extra = (stack[:12].double().flatten(2) / 255) @ p["actor.seen.picture.into.weight"].T
+        extra = (stack[:12].double().flatten(2) / 255) @ p[
+            "actor.network.seen.picture.into.weight"
+        ].T
         none = torch.zeros(role.rows, 0, dtype=torch.float64)
         features, _ = reference.trunk(
             p, "actor.", x, extra, config.policy, none, torch.zeros(12, role.rows, dtype=torch.bool)
@@ -116,7 +111,8 @@ def pictures_are_stacked_within_episodes(s: Session) -> None:
         )
         close(f"log-probabilities of rollout {k + 1}", r.log_prob, told.log_prob, 1e-3)
     ppo.learn(0.0)
-    encoder: Any = role.policy.actor.seen["picture"]
+    network: Any = role.policy.actor.network
+    encoder = network.seen["picture"]
     gradient = encoder.into.weight.grad
     holds("what is seen gets no gradient", gradient is not None and bool(gradient.any()))
 
@@ -154,7 +150,9 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
     strategy = StrategyConfig(
         size="small", entries="p", history=5, stride=2, layers=1, heads=2, width=8, vector=8
     )
-    config = s.ppo_config(dict(hidden=(8,), strategy=strategy), dict(epochs=1))
+    config = s.ppo_config(
+        dict(hidden=(8,), network="strategy", network_settings=strategy), dict(epochs=1)
+    )
     ppo = s.make_ppo(config)
     for _ in range(2):
         ppo.collect(nothing)
@@ -177,7 +175,8 @@ def histories_hold_the_same_episode_only(s: Session) -> None:
                 2e-3,
             )
             same("which steps there are", shown[t, :, token, -1] > 0, there)
-    encoder: Any = role.policy.actor.seen["history"]
+    network: Any = role.policy.actor.network
+    encoder = network.seen["history"]
     history = r.stacks(*r.everything())["history"]
     norm, told = (
         role.policy.observation_norm,
@@ -297,13 +296,13 @@ def _plain_episode(
     return total
 
 
-@part("evaluation", "ludus/networks/q_policy.py")
+@part("evaluation", "ludus/algorithms/rainbow/q_policy.py")
 def a_value_policy_plays_by_its_averaged_weights(s: Session) -> None:
     """Outside training Rainbow plays the best allowed action by the averaged weights on the
     normalised observation, but for a share play_epsilon of random ones; its value is told in units
     of reward."""
     algorithm = s.make_rainbow(average=0.9)
-    policy, c = algorithm.roles["agent"].policy.eval(), algorithm.config.rainbow
+    policy, c = algorithm.roles["agent"].policy.eval(), algorithm.config.learner
     policy.play_epsilon = 0.3
     p, rows = reference.doubles(policy), 4000
     seen, mask = (
@@ -401,7 +400,7 @@ def the_loop_counts_schedules_and_evaluates(s: Session) -> None:
         steps = int(line["progress/agent_steps"])
         close(
             f"the learning rate of iteration {i + 1}",
-            line["ppo/left/lr"],
+            line["learner/left/lr"],
             0.02 * (1 - before / 260),
             1e-6,
         )

@@ -1,29 +1,25 @@
-"""Settings of PPO: the section `learn`."""
+"""The settings of PPO, and which of them cannot work."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from ludus.config.limits import Above, AtLeast, Between, check_limits
+from ludus.config.algorithm import RoleConfig
+from ludus.config.limits import Above, AtLeast, Between
 from ludus.config.schedules import Scalar
-from ludus.errors import LudusError, nearest
-from ludus.protocols import Layout
+from ludus.errors import LudusError
 
 if TYPE_CHECKING:
     from ludus.config.experiment import Config
 
-SHARED_BY_ROLES = ("rollout", "roles", "bptt")  # cannot differ between roles
-
 
 @dataclass(kw_only=True)
-class PPOConfig:
+class PPOConfig(RoleConfig):
     """Proximal policy optimisation."""
 
-    gamma: Annotated[Scalar, Between(0, 1)] = 0.99
-    """Discount per step."""
     gae_lambda: Annotated[float, Between(0, 1)] = 0.95
     """How far advantages look along the rollout (0: one step, 1: to its end)."""
     learning_rate: Annotated[Scalar, Between(0, 1)] = "3e-4 -> 0"
@@ -38,8 +34,6 @@ class PPOConfig:
     """Clip on how far the (normalised) value may move; 0: none."""
     value_weight: Annotated[float, AtLeast(0)] = 0.5
     """Weight of the value loss."""
-    rollout: Annotated[int, AtLeast(1)] = 32
-    """Steps of every env between two updates."""
     epochs: Annotated[int, AtLeast(1)] = 4
     """Passes over each rollout."""
     minibatches: Annotated[int, AtLeast(1)] = 4
@@ -52,18 +46,11 @@ class PPOConfig:
     """Stop the passes over a rollout once the policy has moved this far."""
     max_grad_norm: Annotated[float, AtLeast(0)] = 0.5
     """Gradients are scaled down to this norm."""
-    reward_scale: Annotated[float, Above(0)] = 1.0
-    """Rewards are multiplied by this before learning; never clipped."""
     normalise_values: bool = True
     """Value targets are normalised by their running mean and deviation; advantages stay in units of
     reward."""
     recompute_advantages: bool = False
     """Compute values and advantages anew before every pass."""
-    auxiliary: Annotated[float, AtLeast(0)] = 0.0
-    """Weight of predicting the next observation from the memory's output (needs memory)."""
-    next_keys: Annotated[float, AtLeast(0)] = 0.0
-    """Weight of predicting which keys the opponent presses in a later step of the rollout, from the
-    strategy vector of now and the observation of then (needs policy.strategy)."""
     adam_epsilon: Annotated[float, AtLeast(0)] = 1e-5
     """Epsilon of Adam."""
     accumulate: Annotated[int, AtLeast(1)] = 1
@@ -71,80 +58,86 @@ class PPOConfig:
     recompute_activations: bool = False
     """Keep nothing of the forward pass and compute it again for the backward pass: less memory,
     more time."""
-    roles: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Different values for a role, as learn.roles.ROLE.KEY."""
+    auxiliary: Annotated[float, AtLeast(0)] = 0.0
+    """Weight of predicting the next observation from the memory's output (needs memory)."""
 
-    def for_role(self, role: str) -> PPOConfig:
-        return dataclasses.replace(self, **self.roles.get(role, {}), roles={})
+    same_for_roles: ClassVar[tuple[str, ...]] = (*RoleConfig.same_for_roles, "bptt")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "fast": {"epochs": 2, "eval.greedy": False, "log.tensorboard": False},
+        "stable": {"epochs": 4, "clip": 0.1, "target_kl": 0.02, "max_grad_norm": 0.5},
+    }
 
-    def set_for_role(self, role: str, key: str, value: Any) -> None:
-        allowed = [f.name for f in dataclasses.fields(self) if f.name not in SHARED_BY_ROLES]
-        if key not in allowed:
-            shared = key in SHARED_BY_ROLES
-            reason = "is the same for all roles" if shared else nearest(key, allowed)
-            raise LudusError(f"learn.roles.{role}.{key} cannot be set: {reason}")
-        self.roles.setdefault(role, {})[key] = value
+    def resolve(self, config: Config) -> None:
+        if self.bptt is None:
+            self.bptt = min(16, self.rollout) if config.policy.memory != "none" else 1
 
     def check(self, config: Config, rows: Mapping[str, int]) -> None:
-        """Refuses settings that cannot work together. `rows`: agents of each role, in all envs."""
-        for role, values in self.roles.items():
-            if role not in rows:
-                raise LudusError(
-                    f"learn.roles.{role}: the game has no role '{role}': {nearest(role, rows)}"
-                )
-            for key, value in list(values.items()):
-                self.set_for_role(role, key, value)
-            check_limits(self.for_role(role), f"learn.roles.{role}.")
+        super().check(config, rows)
         bptt, policy = self.bptt or 1, config.policy
         if self.rollout % bptt:
             raise LudusError(
                 f"a rollout of {self.rollout} steps does not divide into chunks of {bptt}: make it "
-                "a multiple of learn.bptt"
+                "a multiple of ppo.bptt"
             )
         if bptt > 1 and policy.memory == "none":
             raise LudusError(
-                f"learn.bptt={bptt} without memory: set policy.memory or leave learn.bptt at 1"
+                f"ppo.bptt={bptt} without memory: set policy.memory or leave ppo.bptt at 1"
             )
         if self.burn_in >= bptt > 1 or (self.burn_in and bptt == 1):
             raise LudusError(
-                f"learn.burn_in={self.burn_in} leaves nothing of chunks of {bptt} steps: use less "
-                "than learn.bptt"
+                f"ppo.burn_in={self.burn_in} leaves nothing of chunks of {bptt} steps: use less "
+                "than ppo.bptt"
             )
         each = {role: self.for_role(role) for role in rows}
         if policy.memory == "none" and any(mine.auxiliary for mine in each.values()):
             raise LudusError(
-                "learn.auxiliary predicts from memory, but policy.memory is none: set "
-                "policy.memory or learn.auxiliary=0"
-            )
-        if policy.strategy.size == "none" and any(mine.next_keys for mine in each.values()):
-            raise LudusError(
-                "learn.next_keys predicts from the strategy vector, but there is none: set "
-                "policy.strategy.size or learn.next_keys=0"
-            )
-        if policy.strategy.dropout and self.recompute_activations:
-            raise LudusError(
-                "learn.recompute_activations would leave other units out than "
-                "policy.strategy.dropout did: use one"
+                "ppo.auxiliary predicts from memory, but policy.memory is none: set "
+                "policy.memory or ppo.auxiliary=0"
             )
         separate = [mine for mine in each.values() if mine.value_learning_rate is not None]
         if separate and not policy.separate_value:
             raise LudusError(
-                "learn.value_learning_rate is that of a separate value network: set "
+                "ppo.value_learning_rate is that of a separate value network: set "
                 "policy.separate_value or leave it out"
             )
         for role, mine in each.items():
             _check_minibatches(role, self.rollout // bptt * rows[role], bptt, mine.minibatches)
 
-    def check_game(self, config: Config, layout: Layout, longest: float | None) -> None:
-        """Refuses a game that these settings cannot learn. `longest`: steps of an episode."""
-        teams = [(seats.count, seats.teams) for seats in layout.seats]
-        if teams == [(1, 2)] and layout.binary:
-            return
-        if any(self.for_role(seats.role).next_keys for seats in layout.seats):
-            raise LudusError(
-                "learn.next_keys needs a game of one against one with keys, and "
-                f"{config.game} is none: set it to 0"
-            )
+    def updates(self, agent_steps: int, rows: int) -> float:
+        return super().updates(agent_steps, rows) * self.epochs * self.minibatches
+
+    def small(self, steps: int) -> Self:
+        bptt = self.bptt or 1
+        return replace(
+            self,
+            rollout=max(bptt, min(self.rollout, steps) // bptt * bptt),
+            epochs=1,
+            minibatches=1,
+            accumulate=1,
+            roles=self.without("epochs", "minibatches", "accumulate"),
+        )
+
+    def timed(self, envs: int) -> Self:
+        steps = self.bptt or 1
+        steps = 4 if steps == 1 else steps
+        # so many minibatches are of about the usual size
+        as_large = max(1, self.minibatches * steps // self.rollout)
+        return replace(
+            self,
+            rollout=steps,
+            epochs=min(2, self.epochs),
+            # whatever divides envs divides what they give
+            minibatches=math.gcd(as_large, envs),
+            accumulate=1,
+            roles={},
+        )
+
+    def quick(self) -> Self:
+        return replace(
+            self,
+            minibatches=math.gcd(self.minibatches, 4),
+            roles=self.without("minibatches", "learning_rate"),
+        )
 
 
 def _check_minibatches(role: str, chunks: int, bptt: int, minibatches: int) -> None:

@@ -23,19 +23,24 @@ import torch
 from torch import Tensor, nn
 
 from ludus.algorithms.actions import action_metrics
-from ludus.algorithms.algorithm import Evidence, Learner, Timed, make_policy
-from ludus.algorithms.feasible import feasible_values
+from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed
+from ludus.algorithms.rainbow.config import RainbowConfig
+from ludus.algorithms.rainbow.feasible import feasible_values
+from ludus.algorithms.rainbow.q_policy import NoisyLinear, QPolicy, move
 from ludus.algorithms.replay_buffer import Replay, Sample
-from ludus.config import Config, RainbowConfig
+from ludus.config import Config
 from ludus.config.schedules import parse
-from ludus.networks.q_policy import NoisyLinear, QPolicy, move
-from ludus.protocols import Batch
+from ludus.errors import LudusError
+from ludus.networks.heads import action_space
+from ludus.networks.network import Network
+from ludus.networks.policy import network_class
+from ludus.protocols import Batch, Layout
 from ludus.sim import Batch as GameBatch
 
 SAMPLE = 512  # rows for diagnostics
 SAVED_BYTES = 256_000_000  # a larger replay is no part of checkpoints
 SUMS = (
-    "loss",
+    "value_loss",
     "td_error",
     "q_mean",
     "grad_norm",
@@ -64,15 +69,6 @@ def random_shares(rows: int, count: int, device: torch.device) -> Tensor:
     return (torch.arange(count, device=device) + torch.rand(rows, count, device=device)) / count
 
 
-def epsilon_at(c: RainbowConfig, steps: int, episodes: int) -> float:
-    """The share of random actions after so many agent-steps and episodes."""
-    at = steps if c.epsilon_unit == "steps" else episodes
-    if c.epsilon_off is not None and at >= c.epsilon_off:
-        return 0.0
-    assert c.epsilon_over is not None
-    return c.epsilon_from + (c.epsilon_to - c.epsilon_from) * min(1.0, at / c.epsilon_over)
-
-
 def average_at(most: float, updates: int) -> float:
     """The share of the averaged weights that stays: at first it looks back over a tenth of the
     updates, so that it is never stuck with untrained weights."""
@@ -99,13 +95,12 @@ class Role:
 
     def __init__(self, name: str, agents: slice, batch: Batch, config: Config) -> None:
         self.name, self.agents, self.batch = name, agents, batch
-        self.config: RainbowConfig = config.rainbow
+        assert isinstance(config.learner, RainbowConfig)
+        self.config = config.learner
         c, device = self.config, config.device
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        policy = make_policy(batch.layout, config, name).to(device)
-        assert isinstance(policy, QPolicy)
-        self.policy = policy
+        self.policy = Rainbow.make_policy(batch.layout, config, name).to(device)
         self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
         self.parameters = list(self.policy.online.parameters())
         on_gpu = device == "cuda"
@@ -190,7 +185,7 @@ class Role:
         ).int()
         return action
 
-    def see(self, action: Tensor) -> None:
+    def record_step(self, action: Tensor) -> None:
         """What the step brought. Rows of bots and opponents are not this policy's: they are not
         valid here."""
         learns = self.flat("controller") == 0
@@ -206,13 +201,13 @@ class Role:
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def set_schedules(self, share: float) -> float:
+    def set_schedules(self, progress: float) -> float:
         """Scheduled values for this point of the budget, as tensors that a graph can read. Returns
         the learning rate."""
         c = self.config
-        self.gamma.fill_(parse(c.gamma)(share))
-        self.beta.fill_(parse(c.beta)(share))
-        rate = parse(c.learning_rate)(share)
+        self.gamma.fill_(parse(c.gamma)(progress))
+        self.beta.fill_(parse(c.beta)(progress))
+        rate = parse(c.learning_rate)(progress)
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
@@ -238,11 +233,15 @@ class Role:
 class Rainbow(Learner):
     """Plays with the batch and learns from what it replays, one iteration at a time."""
 
+    settings = RainbowConfig
+    memory_setting = "replay"
+    role_class = Role
     roles: dict[str, Role]
 
     def __init__(self, batch: Batch, config: Config) -> None:
-        super().__init__(batch, config, Role)
-        self.c = config.rainbow
+        super().__init__(batch, config)
+        assert isinstance(config.learner, RainbowConfig)
+        self.c = config.learner
         longest = max(parse(self.c.gamma).values)
         self.feasible = (
             {
@@ -253,6 +252,46 @@ class Rainbow(Learner):
             else {}
         )
         self.rollout_steps = self.c.rollout
+
+    @staticmethod
+    def make_policy(layout: Layout, config: Config, role: str) -> QPolicy:
+        assert isinstance(config.learner, RainbowConfig)
+        space = action_space(layout.actions_of(role), config.policy.state_dependent_std)
+        return QPolicy(layout.observation, space, config.policy, config.learner, layout.seen)
+
+    @staticmethod
+    def check_network(config: Config, layout: Layout) -> None:
+        """Refuses a network that looks back, or brings a loss: single transitions are replayed."""
+        policy = config.policy
+        network = network_class(policy.network)
+        if network.history(layout.observation, policy) is not None:
+            raise LudusError(
+                f"rainbow replays single transitions, but policy.network {policy.network} looks "
+                "back at a history: use algorithm ppo, or policy.network standard"
+            )
+        if network.auxiliary is not Network.auxiliary:
+            raise LudusError(
+                f"policy.network {policy.network} brings a loss of its own, which rainbow does not "
+                "learn: use algorithm ppo, or another network"
+            )
+
+    @classmethod
+    def memory(cls, config: Config, layout: Layout, players: int) -> Memory:
+        """The replays of all roles: as large as they will be, however many envs fill them."""
+        assert isinstance(config.learner, RainbowConfig)
+        c, total = config.learner, 0
+        for seats in layout.seats:
+            rows = seats.count * seats.teams * config.envs
+            total += Replay(
+                c.replay,
+                rows,
+                len(layout.observation),
+                layout.sizes["num_masked"],
+                layout.seen,
+                n_step=c.n_step,
+                device="meta",
+            ).nbytes
+        return Memory({}, total, "replay")
 
     # -- what the trainer asks for -----------------------------------------------------------------
 
@@ -321,7 +360,7 @@ class Rainbow(Learner):
         )
         for role in self.roles.values():
             role.policy.train()
-            role.epsilon.fill_(epsilon_at(self.c, steps, episodes))
+            role.epsilon.fill_(self.c.random_actions(steps, episodes))
         self.play_rollout(self.play, timed)
 
     def play(self, timed: Timed) -> None:
@@ -337,26 +376,15 @@ class Rainbow(Learner):
                 self.batch.step()
             with timed("act"):
                 for name, role in self.roles.items():
-                    role.see(actions[name])
+                    role.record_step(actions[name])
         with timed("act"):
             for role in self.roles.values():
                 role.replay.admit(self.c.rollout)
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def learn(self, share: float) -> dict[str, float]:
-        """Updates every role from its replay. `share`: how much of the budget is spent, for
-        schedules."""
-        metrics: dict[str, float] = {}
-        for role in self.roles.values():
-            metrics |= {
-                f"rainbow/{role.name}/{key}": value
-                for key, value in self.learn_role(role, share).items()
-            }
-        return metrics
-
-    def learn_role(self, role: Role, share: float) -> dict[str, float]:
-        rate = role.set_schedules(share)
+    def learn_role(self, role: Role, progress: float) -> dict[str, float]:
+        rate = role.set_schedules(progress)
         role.policy.train()
         role.sums.zero_()
         role.q_extremes[0].fill_(float("inf"))
@@ -443,7 +471,7 @@ class Rainbow(Learner):
         q = q / self.c.reward_scale
         clipped = (norm > limit).float() if limit > 0 else torch.zeros_like(norm)
         values = {
-            "loss": loss,
+            "value_loss": loss,
             "td_error": (td * share).sum() / self.c.reward_scale,
             "q_mean": (q * share).sum(),
             "grad_norm": norm,

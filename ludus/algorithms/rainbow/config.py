@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Self
 
+from ludus.config.algorithm import AlgorithmConfig
 from ludus.config.limits import Above, AtLeast, Below, Between, OneOf
 from ludus.config.schedules import Scalar
 from ludus.errors import LudusError
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class RainbowConfig:
+class RainbowConfig(AlgorithmConfig):
     """Rainbow with implicit quantiles. The defaults suit many envs that are cheap to step."""
 
-    gamma: Annotated[Scalar, Between(0, 1)] = 0.99
-    """Discount per step."""
     learning_rate: Annotated[Scalar, Between(0, 1)] = 1e-3
     """Step size of AdamW."""
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
@@ -32,8 +31,6 @@ class RainbowConfig:
     reward_scale: Annotated[float, Above(0)] = 0.1
     """Rewards are multiplied by this before learning; never clipped. Logged values are in units of
     reward again."""
-    rollout: Annotated[int, AtLeast(1)] = 32
-    """Steps of every env between two rounds of updates."""
     batch: Annotated[int, AtLeast(1)] = 128
     """Transitions of an update."""
     replay_ratio: Annotated[float, Above(0)] = 1.0
@@ -98,21 +95,17 @@ class RainbowConfig:
     """What plays outside training is a running average of the weights: this share of it stays at
     every update. 0: none."""
 
+    def resolve(self, config: Config) -> None:
+        if self.epsilon_over is None:
+            budget = config.train.total_agent_steps
+            self.epsilon_over = max(1, budget * 3 // 10) if budget is not None else 300_000
+
     def check(self, config: Config, rows: Mapping[str, int]) -> None:
         """Refuses settings that cannot work together. `rows`: agents of each role, in all envs."""
         if config.policy.memory != "none":
             raise LudusError(
                 f"rainbow replays single transitions, but policy.memory is {config.policy.memory}: "
                 "use policy.memory none, or algorithm ppo"
-            )
-        if config.policy.sets:
-            raise LudusError(
-                "policy.sets is read by the networks of ppo, not of rainbow: leave it empty"
-            )
-        if config.policy.strategy.size != "none":
-            raise LudusError(
-                f"policy.strategy.size={config.policy.strategy.size} is learned by ppo, not by "
-                "rainbow: set it to none"
             )
         if self.batch_norm and self.batch < 2:
             raise LudusError(
@@ -169,3 +162,37 @@ class RainbowConfig:
                     f"steps of reward and {frames} frames: raise rainbow.replay to {need:,}, or "
                     "use fewer envs"
                 )
+
+    def updates(self, agent_steps: int, rows: int) -> float:
+        return agent_steps * self.replay_ratio / self.batch
+
+    def kept_rows(self, rows: int) -> int:
+        return self.replay
+
+    def random_actions(self, agent_steps: float, episodes: float) -> float:
+        at = agent_steps if self.epsilon_unit == "steps" else episodes
+        if self.epsilon_off is not None and at >= self.epsilon_off:
+            return 0.0
+        assert self.epsilon_over is not None
+        way = min(1.0, at / self.epsilon_over)
+        return self.epsilon_from + (self.epsilon_to - self.epsilon_from) * way
+
+    @property
+    def explores_by_noise(self) -> bool:
+        return self.noisy
+
+    @property
+    def before_first_update(self) -> int:
+        return self.warm_up
+
+    def small(self, steps: int) -> Self:
+        steps = max(steps, self.n_step + 2)
+        return replace(self, warm_up=0, rollout=steps, replay=min(self.replay, 50_000))
+
+    def timed(self, envs: int) -> Self:
+        return replace(self, warm_up=0, rollout=self.n_step + 2)
+
+    def quick(self) -> Self:
+        return replace(
+            self, warm_up=min(self.warm_up, 2_000), epsilon_over=20_000, epsilon_unit="steps"
+        )

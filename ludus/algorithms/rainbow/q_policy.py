@@ -15,9 +15,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from ludus.config import PolicyConfig, RainbowConfig
+from ludus.algorithms.rainbow.config import RainbowConfig
+from ludus.config import PolicyConfig
 from ludus.networks.heads import FORBIDDEN, ActionSpace, Distribution
 from ludus.networks.memory import ROOT_2, orthogonal
+from ludus.networks.network import Observation
 from ludus.networks.normalise import RunningNorm
 from ludus.networks.policy import Output, Trunk, aligned
 from ludus.sim.layout import Seen
@@ -83,14 +85,13 @@ class QNetwork(nn.Module):
 
     def __init__(
         self,
-        inputs: int,
+        observation: Observation,
         actions: int,
         policy: PolicyConfig,
         rainbow: RainbowConfig,
-        seen: Mapping[str, Seen],
     ) -> None:
         super().__init__()
-        self.actor = Trunk(inputs, policy, seen)
+        self.actor = Trunk(observation, policy)
         units = self.actor.outputs
         self.norm = nn.BatchNorm1d(units) if rainbow.batch_norm else None
         self.cosines = Cosines(rainbow.cosines, units) if rainbow.iqn else None
@@ -119,7 +120,7 @@ class QNetwork(nn.Module):
         """`learning`: batch normalisation takes the statistics of this batch, and remembers
         them."""
         no_memory = x_lrf.new_zeros(x_lrf.shape[1], 0)
-        features, _ = self.actor(x_lrf, seen, no_memory, no_memory)
+        features, _, _ = self.actor(x_lrf, seen, no_memory, no_memory)
         if self.norm is not None:
             self.norm.train(learning)
             features = self.norm(features.flatten(0, 1)).view_as(features)
@@ -167,14 +168,16 @@ class QPolicy(nn.Module):
         self.reward_scale, self.play_epsilon = rainbow.reward_scale, rainbow.play_epsilon
         self.entries, self.inputs = len(entries), aligned(len(entries))
         self.observation_norm = RunningNorm(self.inputs)
-        self.online = QNetwork(self.inputs, space.choices[0], policy, rainbow, self.seen)
+        observation = Observation(tuple(entries), self.inputs, self.seen)
+        self.online = QNetwork(observation, space.choices[0], policy, rainbow)
         quiet = (
             [i for i, name in enumerate(entries) if name.startswith(policy.quiet_inputs)]
             if policy.quiet_inputs
             else []
         )
         with torch.no_grad():
-            for stream in filter(None, (self.online.advantage, self.online.value)):
+            streams = filter(None, (self.online.advantage, self.online.value))
+            for stream in streams if quiet else ():
                 self.online.actor.first_weight(stream)[:, quiet] = 0.0
         self.averaged = (
             copy.deepcopy(self.online).requires_grad_(False) if rainbow.average else None
@@ -228,7 +231,7 @@ class QPolicy(nn.Module):
         return Output(distribution, q.amax(-1) / self.reward_scale, state, features)
 
     def remembered(self, observation: Tensor) -> Tensor:
-        raise AssertionError("a strategy encoder is refused for Rainbow: nothing keeps a history")
+        raise AssertionError("a network that looks back is refused: nothing keeps a history")
 
     def expected_reward(self, value: Tensor) -> Tensor:
         """As it is: what `forward` gives is in units of the game's reward already."""

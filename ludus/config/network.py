@@ -1,0 +1,41 @@
+"""Settings that a network brings: the section policy.NAME. One of your own inherits these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ludus.protocols import Layout
+
+if TYPE_CHECKING:
+    from ludus.config.experiment import Config
+
+
+@dataclass(kw_only=True)
+class NetworkConfig:
+    """A network without settings of its own."""
+
+    if TYPE_CHECKING:  # what a network has is known to its own code and recipes
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def resolve(self) -> None:
+        """Fills in what is derived from other settings."""
+
+    def check(self) -> None:
+        """Refuses settings that cannot work together."""
+
+    def check_game(self, config: Config, layout: Layout) -> None:
+        """Refuses a game that a network with these settings cannot learn."""
+
+    def meaning(self, loaded: Collection[str]) -> dict[str, Any]:
+        """Settings that leave the shapes of weights alone and yet change what the weights compute.
+        `loaded`: the names of the weights in question."""
+        return {}
+
+    @property
+    def large(self) -> bool:
+        """Is an update of a few thousand rows slow on a processor?"""
+        return False

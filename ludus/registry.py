@@ -1,0 +1,89 @@
+"""Parts that can be exchanged: algorithms and networks, by a name that Ludus knows or by the import
+path of the user's own class.
+
+What Ludus has is registered with two import paths, that of its settings and that of the class
+itself, so that `--help` can show the settings without loading torch. A class of the user's own
+names its settings in the attribute `settings`. Settings are the section of the configuration that
+`section_name` says: `ppo`, or `my_ppo` for `my_lab.algorithms:MyPPO`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from ludus.errors import LudusError, nearest
+from ludus.imports import import_class, import_object, is_path, section_name
+
+
+class Registry:
+    """All algorithms, or all networks. `kind` is what messages call one of them."""
+
+    def __init__(self, kind: str, methods: Sequence[str], taken: Sequence[str] = ()) -> None:
+        """`methods`: what every class of this kind needs. `taken`: sections that are something
+        else's."""
+        self.kind, self.methods, self.taken = kind, methods, taken
+        self._paths: dict[str, tuple[str, str]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def register(self, name: str, settings: str, path: str) -> None:
+        """Adds one: the import paths of its settings, which need no torch, and of its class."""
+        if name in self._paths:
+            raise LudusError(f"there are two {self.kind}s with the name '{name}': rename one")
+        self._paths[name] = settings, path
+
+    def settings_of(self, name: str) -> type:
+        """The dataclass of its settings."""
+        if name in self._paths:
+            found = import_object(self._paths[name][0], f"settings of the {self.kind}")
+            assert isinstance(found, type)
+            return found
+        return self._own(name).settings  # type: ignore[attr-defined]
+
+    def find(self, name: str) -> type:
+        """The class."""
+        if name in self._paths:
+            return import_class(self._paths[name][1], self.kind, self.methods)
+        return self._own(name)
+
+    def _own(self, name: str) -> type:
+        """A class of the user's own; refuses one whose settings would not have a section of their
+        own."""
+        if not is_path(name):
+            raise LudusError(
+                f"unknown {self.kind} '{name}': {nearest(name, self._paths)} (your own: "
+                "package.module:Class)"
+            )
+        section = section_name(name)
+        if section in (*self._paths, *self.taken):
+            owner = f"that of the {self.kind} {section}" if section in self._paths else "taken"
+            raise LudusError(
+                f"the settings of the {self.kind} '{name}' would be the section '{section}', which "
+                f"is {owner}: give the class another name"
+            )
+        found = import_class(name, self.kind, self.methods)
+        settings = getattr(found, "settings", None)
+        if not (isinstance(settings, type) and dataclasses.is_dataclass(settings)):
+            raise LudusError(
+                f"the {self.kind} '{name}' does not say what its settings are: give it a class "
+                "attribute `settings` that is a dataclass"
+            )
+        return found
+
+
+SECTIONS = (
+    "game",
+    "policy",
+    "train",
+    "league",
+    "curriculum",
+    "eval",
+    "checkpoint",
+    "log",
+    "doctor",
+)
+"""Sections of a configuration that every run has."""
+ALGORITHMS = Registry("algorithm", methods=("collect", "learn", "make_policy"), taken=SECTIONS)
+NETWORKS = Registry("network", methods=("forward",))
