@@ -228,10 +228,11 @@ class Run:
             return hashlib.file_digest(file, "sha256")
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
-        self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
+        line = {k: _plain(v) for k, v in record.items()}
+        self.append(log, json.dumps(line) + "\n")
         if log == "metrics.jsonl":
             for sink in self.sinks:
-                sink.write(record, int(record["progress/agent_steps"]))
+                sink.write(line, int(record["progress/agent_steps"]))
 
     def tensorboard(self, record: Mapping[str, Any], step: int) -> None:
         self._events().write(record, step)
