@@ -17,6 +17,7 @@ from ludus.config.in_use import (
     settings_of,
 )
 from ludus.config.league import LeagueConfig, mixes, uses_pool
+from ludus.config.own_code import bots_named, own_code
 from ludus.config.policy import OF_ACTIONS, STRATEGY_SIZES, PolicyConfig, StrategyConfig
 from ludus.config.ppo import SHARED_BY_ROLES, PPOConfig
 from ludus.config.rainbow import RainbowConfig
@@ -53,12 +54,14 @@ __all__ = [
     "TasksConfig",
     "TrainConfig",
     "apply_preset",
+    "bots_named",
     "check_types",
     "flatten",
     "full_name",
     "mixes",
     "option_of",
     "origins",
+    "own_code",
     "refuse_preset",
     "refuse_unused",
     "resolve",
