@@ -3,19 +3,21 @@ env:MODULE:FUNCTION) or elsewhere (remote:PORT)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ludus.config import Config
+from ludus.config import Config, bots_named
 from ludus.config.schedules import parse
 from ludus.errors import LudusError
 from ludus.external.foreign import ForeignBatch
 from ludus.external.gate import Gate
 from ludus.external.pictures import FILMED
 from ludus.games import load_game
+from ludus.games.own_bots import with_bots
 from ludus.protocols import Batch as BatchProtocol
 from ludus.protocols import Layout as LayoutProtocol
 from ludus.sim import Batch
+from ludus.sim.conformance import try_rules
 from ludus.sim.game import Game, Settings
 from ludus.sim.layout import Layout
 from ludus.sim.program import controllers
@@ -43,9 +45,11 @@ def make_batch(
     held_out: bool = False,
     validation: bool = False,
     filmed: bool = False,
+    bots: Sequence[str] | None = None,
 ) -> BatchProtocol:
     """A batch for training, or for evaluation on what is not trained on; with `validation` on what
-    only chooses checkpoints. `filmed`: of envs from elsewhere, a few take pictures."""
+    only chooses checkpoints. `filmed`: of envs from elsewhere, a few take pictures. `bots`: import
+    paths of bots that the game has beside its own (default: those that the config names)."""
     if is_foreign(config.game):
         if config.game_values:
             raise LudusError(
@@ -71,7 +75,7 @@ def make_batch(
     game, preset = find_game(config.game)
     overrides = values_evaluated(config, game, validation) if held_out else values_at(config, 0.0)
     return Batch(
-        game,
+        with_bots(game, bots_named(config) if bots is None else bots),
         num_envs,
         device=config.device,
         seed=seed,
@@ -80,6 +84,13 @@ def make_batch(
         threads=threads,
         stagger=stagger,
     )
+
+
+def try_bots(config: Config, bots: Sequence[str]) -> None:
+    """Refuses bots that leave an array or the action space, before they play compiled."""
+    if bots and not is_foreign(config.game):
+        game, preset = find_game(config.game)
+        try_rules(with_bots(game, bots), values_at(config, 1.0), preset)
 
 
 def of_game(batch: BatchProtocol) -> Batch:
@@ -145,12 +156,14 @@ class GameInfo:
         return self.settings.params.get("max_steps") if self.settings is not None else None
 
 
-def game_info(config: Config) -> GameInfo:
-    """Refuses a game or env that cannot be made, and schedules that leave a parameter's range."""
+def game_info(config: Config, bots: Sequence[str] | None = None) -> GameInfo:
+    """Refuses a game or env that cannot be made, and schedules that leave a parameter's range. For
+    `bots` see `make_batch`."""
     if is_foreign(config.game):
         batch = make_batch(config, 1, config.seed)
         return GameInfo(batch.layout, batch.controllers)
     game, preset = find_game(config.game)
+    game = with_bots(game, bots_named(config) if bots is None else bots)
     points = (s for n, v in config.game_values.items() for s, _ in parse(v, f"game.{n}").points)
     for share in sorted({0.0, *points}, reverse=True):
         settings = game.resolve(values_at(config, share), preset)

@@ -2,7 +2,8 @@
 adapters.
 
     self             the policy that learns, or is measured
-    bot:NAME         a bot of the game; bots: all of them
+    bot:NAME         a bot of the game, or of the user's own: bot:package.module:NAME. Its import
+                     path is its name everywhere; bots: all of them
     pool             a snapshot that the league chooses
     snapshot:STEP    a snapshot of the run; snapshots: some, evenly over its pool
     RUN              the policy of another run; RUN@STEP, RUN@best; run:RUN says that it is one
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ludus.errors import LudusError, nearest
+from ludus.imports import is_path
 
 SELF, BOT, BOTS, POOL, SNAPSHOT, SNAPSHOTS, RUN = (
     "self",
@@ -46,8 +48,16 @@ class Who:
 
 
 def bot_names(controllers: Mapping[str, Iterable[str]]) -> list[str]:
-    """Every bot that some role has."""
-    return list(dict.fromkeys(name for bots in controllers.values() for name in bots))
+    """Every bot that some role has: those of the game, then those of the user's own."""
+    names = dict.fromkeys(name for bots in controllers.values() for name in bots)
+    return sorted(names, key=is_path)
+
+
+def own_bots(names: Iterable[str]) -> list[str]:
+    """The import paths of the bots of the user's own in names of players, each once; also of names
+    with a role or a metric, as chaser/bot:package.module:NAME."""
+    parts = [part.partition(":") for name in names for part in name.split("/")]
+    return list(dict.fromkeys(name for kind, _, name in parts if kind == BOT and is_path(name)))
 
 
 def read(
@@ -71,7 +81,8 @@ def read(
         *(f"bot:{name}" for name in bots if BOT in kinds),
         *(SPELLED[RUN] for _ in [0] if RUN in kinds),
     ]
-    raise error(f"{where}: unknown opponent '{text[:80]}': {nearest(text, known)}")
+    own = " (your own: bot:package.module:NAME)" if BOT in kinds and kind == BOT else ""
+    raise error(f"{where}: unknown opponent '{text[:80]}': {nearest(text, known)}{own}")
 
 
 def named(text: str) -> Who:

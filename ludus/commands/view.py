@@ -16,8 +16,10 @@ from ludus.batches import is_foreign
 from ludus.commands.parsing import parse
 from ludus.errors import LudusError
 from ludus.games import REGISTRY, load_game
+from ludus.games.own_bots import load_bot, with_bots
 from ludus.machine import set_threads
 from ludus.runs.run import Run
+from ludus.who import own_bots
 
 PORT = 8600
 
@@ -65,7 +67,10 @@ def show(options: View, take: int | None = None) -> int:
         refuse_foreign(runs[0])
     guests = {entry: path for entry in options.agents if (path := run_in(entry))}
     own = [*options.games, *([game] if game and ":" in game else [])]
-    viewer = Viewer(Path(options.root), [*runs, *guests.values()], own)
+    bots = own_bots(entry.rpartition("=")[2] for entry in options.agents if entry not in guests)
+    for bot in bots:
+        load_bot(bot)
+    viewer = Viewer(Path(options.root), [*runs, *guests.values()], own, bots)
     names = {path.resolve(): name for name, path in viewer.library.runs().items()}
     cast = [
         f"{e.rpartition('=')[0]}=run:{names[guests[e].resolve()]}".lstrip("=") if e in guests else e
@@ -73,7 +78,7 @@ def show(options: View, take: int | None = None) -> int:
     ]
     page = ""
     if game:
-        viewer.shows.find(game)
+        with_bots(viewer.shows.find(game).game, bots)  # refuses what is not a bot of this game
         page = link(
             page="watch",
             game=game,

@@ -18,6 +18,7 @@ from ludus.config.in_use import (
 )
 from ludus.config.league import LeagueConfig, mixes, uses_pool
 from ludus.config.network import NetworkConfig
+from ludus.config.own_code import bots_named, own_code
 from ludus.config.policy import OF_ACTIONS, PolicyConfig
 from ludus.config.running import (
     ON_CRITICAL,
@@ -49,12 +50,14 @@ __all__ = [
     "TasksConfig",
     "TrainConfig",
     "apply_preset",
+    "bots_named",
     "check_types",
     "flatten",
     "full_name",
     "mixes",
     "option_of",
     "origins",
+    "own_code",
     "refuse_unused",
     "resolve",
     "set_by_name",

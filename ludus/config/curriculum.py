@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from ludus.config.limits import AtLeast, Below, OneOf
+from ludus.config.limits import AtLeast, Below
 from ludus.errors import LudusError
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ class TasksConfig:
     vary: dict[str, str] = field(default_factory=dict)
     """Values of a parameter or reward.TERM to choose from, "1, 3, 5", or their bounds, "0.1 to 0.5"
     (default: no tasks)."""
-    sampler: Annotated[str, OneOf(("learning_progress", "uniform"))] = "learning_progress"
-    """learning_progress (tasks whose score moves, or is above that of random play) or uniform."""
+    sampler: str = "learning_progress"
+    """learning_progress (tasks whose score moves, or is above that of random play), uniform, or
+    package.module:function of your own."""
     pool: Annotated[int, AtLeast(2)] = 1000
     """Tasks to draw from; all of them where fewer are possible."""
     goal: str | None = None

@@ -21,10 +21,10 @@ class LeagueConfig:
     mix: str = ""
     """Relative weights of who plays on the other side, such as "self 60, pool 20, bot:random 20"
     (default: everyone learns). self: the policy as it is now; pool: a snapshot of an earlier one;
-    bot:NAME."""
+    bot:NAME, or bot:package.module:NAME of your own."""
     sampler: str = "uniform"
-    """Which snapshots: uniform, recent, latest, hard (those that win) or even (those of equal
-    strength)."""
+    """Which snapshots: uniform, recent, latest, hard (those that win), even (those of equal
+    strength), or package.module:function of your own."""
     snapshot_every: Annotated[int | None, AtLeast(0)] = None
     """Agent-steps between snapshots; 0: none are taken (default: a fiftieth of the budget, or of
     100 million)."""

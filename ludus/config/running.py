@@ -93,6 +93,8 @@ class LogConfig:
     """TensorBoard events beside metrics.jsonl."""
     wandb: str | None = None
     """Project at Weights & Biases to log to as well."""
+    sinks: tuple[str, ...] = ()
+    """Classes of your own that get every line of metrics.jsonl too, as package.module:Class."""
     diagnostics_every: Annotated[int, AtLeast(0)] = 20
     """Iterations between lines of diagnostics.jsonl; 0: never."""
     episodes: Annotated[int, AtLeast(0)] = 2000

@@ -2,9 +2,9 @@
 random.
 
 A pool of tasks. Per task a fast and a slow moving average of its scores; progress is how far they
-are apart, and a tenth of what the fast one is above the score of random play. A task is drawn with
-a weight between 0 and 1, the sigmoid of its progress in standard deviations from the mean of the
-pool, and 1 more while it was completed fewer than twice.
+are apart, and a tenth of what the fast one is above the score of random play. By default a task is
+drawn with a weight between 0 and 1, the sigmoid of its progress in standard deviations from the
+mean of the pool, and 1 more while it was completed fewer than twice (`samplers.py`).
 
 What an episode costs does not depend on the size of the pool: mean and deviation are kept as
 running sums, and a task is drawn by proposing one at random and accepting it in proportion to its
@@ -24,10 +24,10 @@ import numpy as np
 
 from ludus.config import TasksConfig
 from ludus.curriculum.buckets import Bucket
+from ludus.curriculum.samplers import find_sampler
 
 ABOVE_RANDOM = 0.1  # what being better than random play counts beside moving
 SEEN = 2  # completions from which on a task is no longer new
-NEW = 1.0  # weight that a new task has on top
 REVIEW = 3  # completed episodes per task between two looks at the whole pool
 LEAST_REVIEW = 256  # and at least so many
 
@@ -40,6 +40,7 @@ class TaskPool:
         self, config: TasksConfig, buckets: Sequence[Bucket], baseline: float, source: random.Random
     ) -> None:
         self.config, self.buckets, self.baseline = config, buckets, baseline
+        self.sampler = find_sampler(config.sampler)
         possible = math.prod(bucket.count for bucket in buckets)
         self.complete_list = possible <= config.pool  # then there is nothing to replace a task with
         if self.complete_list:
@@ -93,31 +94,13 @@ class TaskPool:
 
     def draw(self, source: random.Random) -> int:
         """The place of a task, drawn by weight."""
-        size = len(self.tasks)
-        if self.config.sampler == "uniform":
-            return int(source.random() * size)
-        mean, deviation = self.standard()
-        extra = NEW * len(self.new)
-        # proposes by weights that are never below the real ones: 1 for every task, NEW more for new
-        # ones
-        while True:
-            at = source.random() * (extra + size)
-            if at < extra:
-                return self.new[int(at / NEW)]
-            place = min(int(at - extra), size - 1)
-            if source.random() < self.weight(place, mean, deviation):
-                return place
+        return self.sampler.draw(self, source)
 
     def standard(self) -> tuple[float, float]:
         """Mean and deviation of progress, over tasks that have a score."""
         mean = self.sum / max(1, self.known)
         variance = self.sum_of_squares / max(1, self.known) - mean * mean
         return mean, math.sqrt(variance) if variance > 1e-12 * mean * mean else 0.0
-
-    def weight(self, place: int, mean: float, deviation: float) -> float:
-        """Without what new tasks have on top."""
-        z = (self.progress[place] - mean) / deviation if self.count[place] and deviation else 0.0
-        return 1.0 / (1.0 + math.exp(-min(max(z, -50.0), 50.0)))
 
     def no_longer_new(self, place: int) -> None:
         at, last = self.place_in_new.pop(place), self.new.pop()
@@ -127,12 +110,12 @@ class TaskPool:
     # -- the whole pool ----------------------------------------------------------------------------
 
     def review(self, source: random.Random) -> None:
-        """Where enough was completed since the last time: replaces the tasks of least progress, and
+        """Where enough was completed since the last time: replaces the tasks of least worth, and
         adds sums up anew."""
         if self.completed - self.reviewed < max(LEAST_REVIEW, REVIEW * len(self.tasks)):
             return
         self.reviewed = self.completed
-        if not self.complete_list and self.config.sampler != "uniform":
+        if not self.complete_list:
             for place in self.least():
                 self.replace(place, source)
         progress = np.array(self.progress)  # 0 where there is no score
@@ -141,9 +124,12 @@ class TaskPool:
 
     def least(self) -> list[int]:
         """The tasks that may be evicted: of those completed often enough, the share with the least
-        progress."""
+        worth."""
+        worth = self.sampler.worth(self)
+        if worth is None:
+            return []
         known = np.flatnonzero(np.array(self.count) >= self.config.evict_after)
-        order = np.array(self.progress)[known].argsort(kind="stable")
+        order = worth[known].argsort(kind="stable")
         return known[order[: int(self.config.evict_share * len(known))]].tolist()
 
     def replace(self, place: int, source: random.Random) -> None:
@@ -161,18 +147,13 @@ class TaskPool:
         self.evicted += 1
 
     def weights(self) -> np.ndarray:
-        if self.config.sampler == "uniform":
-            return np.ones(len(self.tasks))
-        standard = self.standard()
-        weights = np.array([self.weight(place, *standard) for place in range(len(self.tasks))])
-        weights[self.new] += NEW
-        return weights
+        return self.sampler.weights(self)
 
     def entropy(self) -> float:
         """Of the draw, as a share of that of a uniform one."""
         shares = self.weights()
-        shares /= shares.sum()
-        return float(-(shares * np.log(shares)).sum() / math.log(len(shares)))
+        shares = shares[shares > 0] / shares.sum()
+        return float(-(shares * np.log(shares)).sum() / math.log(len(self.tasks)))
 
     # -- checkpoints -------------------------------------------------------------------------------
 

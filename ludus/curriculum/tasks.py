@@ -197,4 +197,4 @@ def check_tasks(config: Config, info: GameInfo) -> None:
         raise LudusError(
             f"curriculum.tasks.vary: {game.name} has no goal metric that could be a task's score"
         )
-    buckets_of(config)
+    TaskPool(tasks, buckets_of(config), 0.0, random.Random(0)).weights()  # tries the sampler

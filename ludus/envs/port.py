@@ -15,18 +15,28 @@ from gymnasium import spaces
 
 from ludus.errors import LudusError
 from ludus.games import load_game
+from ludus.games.own_bots import with_bots
 from ludus.sim import Batch
-from ludus.sim.conformance import OBSERVATION_LIMIT
+from ludus.sim.conformance import OBSERVATION_LIMIT, try_rules
+from ludus.who import own_bots
 
 NUMBERS = "numbers"  # the key of the named entries in a Dict observation
 
 
 def make_batch(
-    game: str, num_envs: int, preset: str | None = None, values: Mapping[str, float] | None = None
+    game: str,
+    num_envs: int,
+    preset: str | None = None,
+    values: Mapping[str, float] | None = None,
+    opponent: str | Mapping[str, str] = "",
 ) -> Batch:
     """A batch of "NAME", "NAME:PRESET" or "package.module:GAME" with some sizes, parameters and
-    reward.TERM weights changed."""
+    reward.TERM weights changed. `opponent`: who will play in it, maybe a bot of the user's own."""
     found, of_name = load_game(game)
+    bots = own_bots([opponent] if isinstance(opponent, str) else opponent.values())
+    if bots:
+        found = with_bots(found, bots)
+        try_rules(found, values, preset or of_name)
     return Batch(found, num_envs, preset=preset or of_name, overrides=values)
 
 

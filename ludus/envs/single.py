@@ -39,7 +39,7 @@ class LudusEnv(gymnasium.Env):
                 f"render_mode={render_mode} cannot be: games are shown by `ludus view {game}`"
             )
         self.render_mode = None
-        self.batch = make_batch(game, 1, preset, values)
+        self.batch = make_batch(game, 1, preset, values, opponent)
         self.port = Port(self.batch, box_action=box_action)
         mine = own_agents(self.batch, role, 1)
         self.opponents = Opponents(self.batch, opponent, mine)

@@ -50,7 +50,7 @@ class LudusVectorEnv(VectorEnv):
             raise LudusError(
                 "a batch resets its envs by itself: use autoreset SAME_STEP or NEXT_STEP"
             )
-        self.batch = make_batch(game, num_envs // agents, preset, values)
+        self.batch = make_batch(game, num_envs // agents, preset, values, opponent)
         self.port = Port(self.batch, box_action=box_action)
         mine = own_agents(self.batch, role, agents)
         self.opponents = Opponents(self.batch, opponent, mine)

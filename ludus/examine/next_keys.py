@@ -73,7 +73,7 @@ def foretold(
     pressed: list[Tensor] = []
     torch.manual_seed(seed)
     for _ in range(steps):
-        vectors = [act(player, None).notes["vector"][0].float() for player in players]
+        vectors = [act(player, None).vector[0].float() for player in players]
         observed = batch.tensor("observation").clone()
         batch.step()
         for team, (half, vector) in enumerate(zip(halves, vectors, strict=True)):

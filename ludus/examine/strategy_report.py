@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import make_batch, of_game
+from ludus.batches import make_batch, of_game, try_bots
 from ludus.examine.strategy import Seen, analyse, history_of, opponents_of
 from ludus.files import write_atomically
 from ludus.machine import set_threads
 from ludus.networks.policy import Policy
 from ludus.runs.load import load_policies
 from ludus.runs.run import Run, split_reference
+from ludus.who import own_bots
 
 FOLDER = "analysis"
 
@@ -40,9 +41,11 @@ def analyse_run(
     config = replace(config, device=config.device if torch.cuda.is_available() else "cpu")
     # neither that which chose the best checkpoint nor that of eval
     chosen = config.eval.seed + 2 if seed is None else seed
-    opponents = opponents_of(of_game(make_batch(config, 1, chosen)), against)
+    bots = own_bots(against) or None
+    try_bots(config, bots or ())
+    opponents = opponents_of(of_game(make_batch(config, 1, chosen, bots=bots)), against)
     found, seen = analyse(
-        lambda n: make_batch(config, n, chosen, held_out=True),
+        lambda n: make_batch(config, n, chosen, held_out=True, bots=bots),
         policy.to(config.device),
         opponents,
         matches,

@@ -8,7 +8,7 @@ with the recorded actions. The recorded rewards tell whether that is what happen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ludus.errors import LudusError
 from ludus.films.film import MOST_BYTES, Camera, Film, plain
 from ludus.films.instrumented import Minds
 from ludus.films.shows import Show, Shows
+from ludus.games.own_bots import with_bots
 from ludus.play.replay import Replay
 from ludus.sim import Batch
 from ludus.sim.layout import Layout
@@ -48,6 +49,7 @@ class Script:
         )
         self.overrides = self._overrides(header)
         self.fingerprint = header.get("fingerprint")
+        self.own_bots = self._own_bots(header)
         self.batch = self._batch(make or make_batch)
         self._check_tensors(replay)
 
@@ -59,6 +61,14 @@ class Script:
         if not isinstance(value, str):
             raise self._fault(f"its {name} is {type(value).__name__}, not text")
         return value
+
+    def _own_bots(self, header: Mapping[str, Any]) -> dict[int, str]:
+        """Number → import path of the bots that the game does not have. Their code is not needed:
+        what they did is recorded."""
+        table = header.get("own_bots", {})
+        if not isinstance(table, dict) or not all(isinstance(v, int) for v in table.values()):
+            raise self._fault("its own_bots are not a table of numbers")
+        return {number: path[:80] for path, number in table.items()}
 
     def _overrides(self, header: Mapping[str, Any]) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -144,7 +154,7 @@ class Script:
             raise self._fault("its first keyframe does not say who played")
         out = np.array(found[0], np.int32)
         for seats in self.batch.layout.seats:
-            known = list(self.batch.controllers[seats.role].values())
+            known = [*self.batch.controllers[seats.role].values(), *self.own_bots]
             out[seats.agents] = np.where(np.isin(out[seats.agents], known), out[seats.agents], 0)
         return out
 
@@ -166,7 +176,7 @@ class Script:
         differ, if they do."""
         batch = self.begin()
         minds = Minds(policies, batch) if policies else None
-        played = players(batch, self.controllers)
+        played = players(batch, self.controllers, own_bots=self.own_bots)
         header = {"kind": "replay", "replay": self.about, "players": played, "thinks": note}
         film = Film(
             Camera(self.show, batch),
@@ -202,9 +212,15 @@ def _is_number(value: Any) -> bool:
 
 
 def make_batch(
-    show: Show, overrides: Mapping[str, float], preset: str | None = None, seed: int = 0
+    show: Show,
+    overrides: Mapping[str, float],
+    preset: str | None = None,
+    seed: int = 0,
+    bots: Sequence[str] = (),
 ) -> Batch:
-    return Batch(show.game, 1, overrides=overrides, preset=preset, seed=seed)
+    """`bots`: import paths of bots that the game has beside its own."""
+    game = with_bots(show.game, bots)
+    return Batch(game, 1, overrides=overrides, preset=preset, seed=seed)
 
 
 def start_episode(batch: Batch, seed: int, env_id: int, episode: int) -> None:
@@ -218,10 +234,19 @@ def start_episode(batch: Batch, seed: int, env_id: int, episode: int) -> None:
     batch.reset()
 
 
-def players(batch: Batch, controllers: np.ndarray, human: int | None = None) -> list[str]:
-    """Who plays each agent, in words."""
+def players(
+    batch: Batch,
+    controllers: np.ndarray,
+    human: int | None = None,
+    own_bots: Mapping[int, str] | None = None,
+) -> list[str]:
+    """Who plays each agent, in words. `own_bots`: number → name of those that a replay has and the
+    batch has not."""
     names = {
-        s.role: {number: name for name, number in batch.controllers[s.role].items()}
+        s.role: {
+            **(own_bots or {}),
+            **{number: name for name, number in batch.controllers[s.role].items()},
+        }
         for s in batch.layout.seats
     }
     out = []

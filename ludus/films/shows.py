@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from ludus.errors import LudusError, nearest
 from ludus.games import REGISTRY, load_game
 from ludus.sim import Batch
 from ludus.sim.game import Game
+from ludus.who import own_bots
 
 PLAIN = "plain"  # the view of games that bring none
 RECORDED = "recorded"  # of envs from elsewhere
@@ -88,15 +89,28 @@ def plain_fields(game: Game) -> dict[str, Any]:
 
 
 class Shows:
-    """The games that may be loaded: ours, and those the user named. What a run or replay says is
-    never imported."""
+    """The games and bots that may be loaded: ours, and those the user named. What a run, a replay
+    or a page says is never imported."""
 
-    def __init__(self, own: Sequence[str] = ()) -> None:
+    def __init__(self, own: Sequence[str] = (), bots: Sequence[str] = ()) -> None:
+        """`own` games, and `bots` by import path, of the user."""
+        self.bots = tuple(bots)
         self.allowed = {
             *REGISTRY,
             *(name.rpartition(":")[0] if name.count(":") > 1 else name for name in own),
         }
         self._known: dict[str, Show] = {}
+
+    def own_bots(self, cast: Iterable[str]) -> list[str]:
+        """The bots of the user's own that a cast names: ROLE=bot:package.module:NAME."""
+        named = own_bots(entry.rpartition("=")[2] for entry in cast)
+        for path in named:
+            if path not in self.bots:
+                raise LudusError(
+                    f"the bot '{path[:80]}' is not one of Ludus: allow it with `ludus view GAME "
+                    f"--agents bot:{path[:80]}`"
+                )
+        return named
 
     def find(self, source: str) -> Show:
         head = source.split(":")[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ludus.batches import GameInfo
 from ludus.config import Config, mixes, uses_pool
-from ludus.errors import LudusError, nearest
-from ludus.league.matchmaking import SAMPLERS
+from ludus.errors import LudusError
+from ludus.league.matchmaking import check_sampler
 from ludus.play.lineups import make_lineups
 from ludus.play.opponents import spelled_out
 from ludus.who import SNAPSHOTS, read_mix
@@ -21,12 +21,13 @@ def check_opponents(config: Config, info: GameInfo) -> None:
             "eval.against has snapshots, but none are taken: add pool to league.mix, and set "
             "league.snapshot_every"
         )
-    if config.league.sampler not in SAMPLERS:
-        raise LudusError(
-            f"league.sampler={config.league.sampler} is unknown: "
-            f"{nearest(config.league.sampler, SAMPLERS)}"
-        )
+    check_sampler(config.league.sampler)
     for mix in mixes(config):
         if mix and info.game is None:
             raise LudusError(f"league.mix '{mix}': {config.game} has no opponents; leave it empty")
-        make_lineups(info.layout, info.bots, read_mix(mix))
+        lineups = make_lineups(info.layout, info.bots, read_mix(mix))
+        for opponent in read_mix(mix).keys() - {lineup.opponent for lineup in lineups}:
+            raise LudusError(
+                f"league.mix has '{opponent}', but it does not play all roles of any other side: "
+                "name a bot that does"
+            )

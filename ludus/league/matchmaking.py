@@ -1,10 +1,18 @@
-"""Which snapshot to meet next, by the scores against each: 1 for a win, a half for a draw."""
+"""Which snapshot to meet next, by the scores against each: 1 for a win, a half for a draw.
+
+A sampler is a function: scores of the policy, oldest snapshot first → a weight for each. One of the
+user's own has an import path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+
+from ludus.errors import LudusError, nearest
+from ludus.imports import is_path
+from ludus.league.own_sampler import load_sampler, weights_of
 
 RECENT_SHARE = 0.99  # of draws that fall on the newest tenth
 UNKNOWN = 0.5  # score against a snapshot that was not met yet
@@ -46,9 +54,30 @@ SAMPLERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+SETTING = "league.sampler"
+
+
+def check_sampler(name: str) -> None:
+    """Refuses one that is not there, or does not give a weight to each of a few snapshots."""
+    if not is_path(name) and name not in SAMPLERS:
+        raise LudusError(
+            f"{SETTING}={name} is unknown: {nearest(name, SAMPLERS)} (your own: "
+            "package.module:function)"
+        )
+    for count in (1, 2, 25):
+        weights(name, np.linspace(0.0, 1.0, count))
+
+
+def weights(name: str, scores: np.ndarray) -> np.ndarray:
+    """By the sampler of this name or import path."""
+    if is_path(name):
+        return weights_of(SETTING, name, load_sampler(SETTING, name), scores.copy(), len(scores))
+    return SAMPLERS[name](scores)
+
+
 def draw(
     sampler: str, snapshots: Sequence[int], scores: Mapping[int, float], random: np.random.Generator
 ) -> int:
     """A snapshot (by its step), oldest first in `snapshots`."""
-    weights = SAMPLERS[sampler](np.array([scores.get(s, UNKNOWN) for s in snapshots]))
-    return int(snapshots[random.choice(len(snapshots), p=weights / weights.sum())])
+    weighed = weights(sampler, np.array([scores.get(s, UNKNOWN) for s in snapshots]))
+    return int(snapshots[random.choice(len(snapshots), p=weighed / weighed.sum())])

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ludus.batches import make_batch
+from ludus.batches import make_batch, try_bots
+from ludus.config import bots_named
 from ludus.errors import LudusError
 from ludus.intervals import difference
 from ludus.machine import one_thread
@@ -19,6 +20,7 @@ from ludus.play.opponents import Rivals, measure_each
 from ludus.play.silence import silenced
 from ludus.runs.load import check_same_layout, load_policies
 from ludus.runs.run import Run, split_reference
+from ludus.who import BOTS, own_bots
 
 
 @one_thread()
@@ -43,7 +45,11 @@ def measure_run(
         config = replace(config, game=on, game_values={})
     # not the seed that chose the best checkpoint
     chosen = config.eval.seed + 1 if seed is None else seed
-    first = make_batch(config, 1, 0)
+    # of the run's own bots only those that play
+    bots = [*own_bots(against), *(bots_named(config) if BOTS in against else ())]
+    bots = list(dict.fromkeys(bots))
+    try_bots(config, bots)
+    first = make_batch(config, 1, 0, bots=bots)
     if on is not None:
         check_same_layout(layout, first.layout.describe(), f"{folder} and {on}")
     quiet = silenced(policies, layout, config) if silence else {}
@@ -52,7 +58,7 @@ def measure_run(
 
     def measured(playing: Mapping[str, Any]) -> dict[str, np.ndarray]:
         values = measure_each(
-            lambda n: make_batch(config, n, chosen, held_out=True),
+            lambda n: make_batch(config, n, chosen, held_out=True, bots=bots),
             playing,
             rivals,
             episodes,

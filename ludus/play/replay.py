@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 from ludus.errors import LudusError, disk_in_one_sentence
 from ludus.files import parse_json, regular, settle
 from ludus.games import is_ours, load_game
+from ludus.imports import is_path
 from ludus.runs import trust
 from ludus.sim import Batch
 from ludus.sim.game import Settings
@@ -90,6 +91,12 @@ class Recorder:
                 stacked.view(np.int64) if stacked.dtype == np.uint64 else stacked
             )
         settings = self.batch.settings
+        own_bots = {
+            name: number
+            for table in self.batch.controllers.values()
+            for name, number in table.items()
+            if is_path(name)
+        }
         whole = {
             "version": VERSION,
             "game": self.batch.game.name,
@@ -99,6 +106,7 @@ class Recorder:
             "keyframe_every": KEYFRAME_EVERY,
             "layout": self.batch.layout.describe(),
             "fingerprint": self.batch.fingerprint(),
+            **({"own_bots": own_bots} if own_bots else {}),
             **header,
         }
         path.parent.mkdir(exist_ok=True)

@@ -61,7 +61,7 @@ def make_policies(
     act in."""
     config = run.config(plays=layout is None)
     config.device = "cpu"
-    layout = layout or game_info(config).layout
+    layout = layout or game_info(config, bots=()).layout  # bots change nothing in it
     policies = {}
     for seats in layout.seats:
         policy = make_policy(layout, config, seats.role)

@@ -177,7 +177,7 @@ class Run:
         """The configuration of a run whose code may be loaded, which executes it. `plays`: the game
         too, not only the network."""
         data = self.stored()
-        named = trust.own_code(self._config_of(data, own_code=False), plays)
+        named = trust.named_code(self._config_of(data, own_code=False), plays)
         trust.require(self.path, named, data.get("made_here"))
         trust.refuse_links(self.path)
         return self._config_of(data, own_code=True)
@@ -207,7 +207,7 @@ class Run:
             "versions": versions(),
             **(extra or {}),
         }
-        data["made_here"] = trust.mark(trust.own_code(config))
+        data["made_here"] = trust.mark(trust.named_code(config))
         write_atomically(self.path / "config.json", json.dumps(data, indent=1))
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -235,10 +235,11 @@ class Run:
             return hashlib.file_digest(file, "sha256")
 
     def append_json(self, log: str, record: Mapping[str, Any]) -> None:
-        self.append(log, json.dumps({k: _plain(v) for k, v in record.items()}) + "\n")
+        line = {k: _plain(v) for k, v in record.items()}
+        self.append(log, json.dumps(line) + "\n")
         if log == "metrics.jsonl":
             for sink in self.sinks:
-                sink.write(record, int(record["progress/agent_steps"]))
+                sink.write(line, int(record["progress/agent_steps"]))
 
     def tensorboard(self, record: Mapping[str, Any], step: int) -> None:
         self._events().write(record, step)

@@ -1,18 +1,21 @@
-"""Where the lines of metrics.jsonl go as well: TensorBoard, Weights & Biases. A new one is a class
-here."""
+"""Where the lines of metrics.jsonl go as well: TensorBoard, Weights & Biases, and classes of the
+user's own, by import path (log.sinks)."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import math
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from ludus.config import Config, LogConfig, flatten
-from ludus.errors import LudusError
+from ludus.errors import FAULTS, LudusError
+from ludus.imports import import_class, where_raised
 
 
 class Sink(Protocol):
@@ -98,8 +101,55 @@ class WeightsAndBiases:
         self.run.finish()
 
 
+METHODS = ("write", "flush", "close")
+
+
+class OwnSink:
+    """One of the user's own. When it raises it is closed, and training goes on without it:
+    metrics.jsonl has every line."""
+
+    def __init__(self, path: str, folder: Path, config: Config) -> None:
+        self.path = path
+        made = import_class(path, "sink", METHODS)
+        try:
+            self.inner: Any = made(folder, config)
+        except FAULTS as error:
+            raise LudusError(
+                f"the sink '{path}' cannot be opened: {where_raised(error)}; fix it, or leave it "
+                "out of log.sinks"
+            ) from error
+
+    def write(self, record: Mapping[str, Any], step: int) -> None:
+        self._call("write", dict(record), step)
+
+    def flush(self) -> None:
+        self._call("flush")
+
+    def close(self) -> None:
+        self._call("close")
+        self.inner = None
+
+    def _call(self, method: str, *values: Any) -> None:
+        if self.inner is None:
+            return
+        try:
+            getattr(self.inner, method)(*values)
+        except FAULTS as error:
+            print(
+                f"ludus: the sink '{self.path}' is closed, because its {method}() failed: "
+                f"{where_raised(error)}; metrics.jsonl has every line",
+                file=sys.stderr,
+            )
+            inner, self.inner = self.inner, None
+            if method != "close":
+                with contextlib.suppress(*FAULTS):
+                    inner.close()
+
+
 def require(log: LogConfig) -> None:
-    """Refuses what is not installed before anything is written."""
+    """Refuses what is not installed or is not a sink before anything is written."""
+    for path in log.sinks:
+        import_class(path, "sink", METHODS)
     if log.wandb and importlib.util.find_spec("wandb") is None:
         raise LudusError(
             f"log.wandb={log.wandb} needs the package wandb: pip install 'ludus[wandb]'"
@@ -108,4 +158,14 @@ def require(log: LogConfig) -> None:
 
 def open_sinks(folder: Path, config: Config) -> list[Sink]:
     """Beyond the run's own files."""
-    return [WeightsAndBiases(folder, config, config.log.wandb)] if config.log.wandb else []
+    sinks: list[Sink] = []
+    if config.log.wandb:
+        sinks.append(WeightsAndBiases(folder, config, config.log.wandb))
+    try:
+        for path in config.log.sinks:
+            sinks.append(OwnSink(path, folder, config))
+    except LudusError:
+        for sink in sinks:
+            sink.close()
+        raise
+    return sinks

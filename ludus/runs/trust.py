@@ -20,11 +20,10 @@ from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from ludus.config import Config
+from ludus.config import Config, own_code
 from ludus.errors import LudusError
 from ludus.files import inside_of
 from ludus.games import is_ours
-from ludus.imports import is_path
 
 _trusted: set[Path] = set()  # folders, in this process
 
@@ -34,16 +33,14 @@ def believe(folder: str | Path) -> None:
     _trusted.add(Path(folder).resolve())
 
 
-def own_code(config: Config, plays: bool = True) -> dict[str, str]:
+def named_code(config: Config, plays: bool = True) -> dict[str, str]:
     """What a run would import that is not of Ludus: its name → what it is. `plays`: with the game
-    and all that only training and evaluation need."""
-    found = {config.algorithm: "algorithm", config.policy.network: "network"}
-    found = {name: kind for name, kind in found.items() if is_path(name)}
+    and all that training and evaluation need; else only what a policy is made of."""
     if not plays:
-        return found
-    if not is_ours(config.game):
-        found = {config.game: "game", **found}
-    return found
+        needed = (config.algorithm, config.policy.network)
+        return {name: kind for name, kind in own_code(config).items() if name in needed}
+    game = {} if is_ours(config.game) else {config.game: "game"}
+    return {**game, **own_code(config)}
 
 
 def require(folder: Path, named: Mapping[str, str], mark: object) -> None:

@@ -6,6 +6,7 @@ from ludus.sim import random
 from ludus.sim.batch import Batch
 from ludus.sim.game import (
     Binary,
+    Bot,
     Choice,
     Continuous,
     Game,
@@ -17,6 +18,7 @@ from ludus.sim.game import (
     Role,
     Term,
     Tokens,
+    bot,
     each,
     f32,
     flag,
@@ -30,6 +32,7 @@ from ludus.sim.game import (
 __all__ = [
     "Batch",
     "Binary",
+    "Bot",
     "Choice",
     "Continuous",
     "Game",
@@ -41,6 +44,7 @@ __all__ = [
     "Role",
     "Term",
     "Tokens",
+    "bot",
     "each",
     "f32",
     "flag",

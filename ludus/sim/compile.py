@@ -62,12 +62,14 @@ _checked_linker = _make_linker(boundscheck=True)
 
 
 def _function_names(program: Program) -> dict[str, Callable]:
-    return {f"{phase.name}_{i}": phase.function for i, phase in enumerate(program.phases)}
+    functions = [phase.function for phase in program.phases]
+    return {f"{function.__name__}_{i}": function for i, function in enumerate(functions)}
 
 
 def _call_line(program: Program, call: Call, indices: list[str]) -> str:
     number = program.phases.index(call.phase)
-    return f"{call.phase.name}_{number}({', '.join(['env', *indices, *call.phase.fields])})"
+    name = f"{call.phase.function.__name__}_{number}"
+    return f"{name}({', '.join(['env', *indices, *call.phase.fields])})"
 
 
 def _grouped(calls: tuple[Call, ...]) -> Iterator[list[Call]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ludus.errors import RuleError
 from ludus.sim.batch import Batch
-from ludus.sim.game import Game, evaluate
+from ludus.sim.game import Game, Phase, evaluate
 from ludus.sim.interpret import REVERSED, SHUFFLED
 
 OBSERVATION_LIMIT = (
@@ -56,27 +56,77 @@ def try_rules(
     steps: int = 300,
     seconds: float = 1.0,
 ) -> None:
-    """A short random game, uncompiled: a rule that leaves an array or stores a fraction in a whole
-    number is an error that names it, with the line. Compiled, it would write into other memory and
-    train on in silence."""
-    until = time.monotonic() + seconds
+    """A short random game, and one with every bot that is not of Ludus, uncompiled: a rule that
+    leaves an array or stores a fraction in a whole number is an error that names it, with the line.
+    Compiled, it would write into other memory and train on in silence."""
+    batch = None
+    for role, bot in [("", None), *bots_elsewhere(game)]:
+        until = time.monotonic() + seconds
+        try:
+            if batch is None:
+                batch = make(game, 2, overrides=overrides, preset=preset, jit=False, checked=True)
+            if bot is not None:
+                for other in game.roles:
+                    batch.set_controller(other.name, bot.name if other.name == role else "random")
+                batch.reset()
+            for _ in range(steps):
+                if time.monotonic() > until:
+                    break
+                step_checked(batch, bot)
+        except (NameError, TypeError, AttributeError, LookupError) as error:
+            # such as a local name that was not set on this way: compiled, it has any value
+            rule = traceback.extract_tb(error.__traceback__)[-1]
+            fix = "; set it on every way" if isinstance(error, NameError) else ""
+            raise RuleError(
+                f"{game.name}: {rule.name} stops ({rule.filename}:{rule.lineno}): {error}{fix}"
+            ) from None
+        except (ArithmeticError, ValueError):
+            # such as the root of -1: compiled rules go on with NaN or what is left, which other
+            # checks are for
+            continue
+
+
+def bots_elsewhere(game: Game) -> list[tuple[str, Phase]]:
+    """The bots that are not of Ludus, each with a role that it plays. Those of Ludus have tests."""
+    return [
+        (role, bot)
+        for role, bots in game.bots.items()
+        for bot in bots
+        if not bot.function.__module__.startswith("ludus.")
+    ]
+
+
+def step_checked(batch: Batch, bot: Phase | None) -> None:
+    """A step in which a bot must stay inside the action space. Rules trust their actions, so what
+    a rule does with a wrong one is the bot's mistake."""
     try:
-        batch = make(game, 2, overrides=overrides, preset=preset, jit=False, checked=True)
-        for _ in range(steps):
-            if time.monotonic() > until:
-                break
-            batch.step()
-    except NameError as error:
-        # a local name that was not set on this way: compiled, it has any value
-        rule = traceback.extract_tb(error.__traceback__)[-1]
+        batch.step()
+    except RuleError:
+        if bot is None or not wrong_action(batch):
+            raise
+    if bot is not None and (fault := wrong_action(batch)):
+        code = bot.function.__code__
         raise RuleError(
-            f"{game.name}: {rule.name} stops ({rule.filename}:{rule.lineno}): {error}; set it on "
-            "every way"
-        ) from None
-    except (ArithmeticError, ValueError):
-        # such as the root of -1: compiled rules go on with NaN or what is left, which other checks
-        # are for
-        return
+            f"{batch.game.name}: the bot {bot.name} {fault} ({code.co_filename}:"
+            f"{code.co_firstlineno})"
+        )
+
+
+def wrong_action(batch: Batch) -> str:
+    """What is wrong with the actions in a batch; "": nothing."""
+    layout = batch.layout
+    inside = np.abs(batch.numpy("continuous")) <= 1.0 + 1e-6  # not of NaN
+    for k in np.flatnonzero(~inside.all((0, 1))):
+        return f"acts outside [-1, 1] in {layout.continuous[k]}"
+    pressed = np.isin(batch.numpy("binary"), (0, 1))
+    for k in np.flatnonzero(~pressed.all((0, 1))):
+        return f"presses {layout.binary[k]} to neither 0 nor 1"
+    choices = batch.numpy("choices")
+    for i, (name, options) in enumerate(layout.choices.items()):
+        wrong = choices[..., i][(choices[..., i] < 0) | (choices[..., i] >= len(options))]
+        if wrong.size:
+            return f"chooses option {wrong[0]} of {name}, which has 0 to {len(options) - 1}"
+    return ""
 
 
 # -- the checks: (game, device) --------------------------------------------------------------------
@@ -304,17 +354,8 @@ def check_bots(game: Game, device: str) -> None:
             assert np.isfinite(batch.numpy("observation")).all(), (
                 f"bot {bot} leads to observations that are not finite"
             )
-            assert (np.abs(batch.numpy("continuous")) <= 1.0 + 1e-6).all(), (
-                f"bot {bot} acts outside [-1, 1]"
-            )
-            assert np.isin(batch.numpy("binary"), (0, 1)).all(), (
-                f"bot {bot} presses a key to neither 0 nor 1"
-            )
-            options = np.array([len(o) for o in batch.layout.choices.values()])
-            choices = batch.numpy("choices")
-            assert (choices >= 0).all() and (choices < options).all(), (
-                f"bot {bot} chooses an option that is not there"
-            )
+            fault = wrong_action(batch)
+            assert not fault, f"bot {bot} {fault}"
 
 
 def check_interpreted(game: Game, device: str) -> None:

@@ -261,6 +261,33 @@ def phase(
     return make
 
 
+@dataclass(frozen=True)
+class Bot(Phase):
+    """A scripted player that is named by its import path. Made by `@bot`."""
+
+    roles: tuple[str, ...] | None = None
+    """Whom it can play; None: every role."""
+    path: str = ""
+    """Where it was imported from; "" for a bot that a game declares."""
+
+    @property
+    def name(self) -> str:
+        return self.path or self.function.__name__
+
+
+def bot(
+    *, writes: str | Sequence[str], roles: Roles = None
+) -> Callable[[Callable[..., None]], Bot]:
+    """Makes a function a bot that can be named as bot:package.module:NAME. It runs for every agent
+    that it is put in charge of and `writes` that agent's actions; `roles` says whom it can play
+    (default: every role)."""
+
+    def make(function: Callable[..., None]) -> Bot:
+        return Bot(function, ("agents",), _names(writes), _as_tuple(roles))
+
+    return make
+
+
 # -- arithmetic over sizes and parameters ----------------------------------------------------------
 
 _OPERATORS: dict[type, Callable[..., float]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ludus.imports import is_path
 from ludus.sim import episode
 from ludus.sim.game import Game, Phase
 
@@ -46,13 +47,15 @@ class Program:
 
 def controllers(game: Game) -> dict[str, dict[str, int]]:
     """role → bot name → the value of `controller` that hands an agent of that role to the bot."""
-    table: dict[str, dict[str, int]] = {}
+    table = {r.name: {"still": episode.STILL, "random": episode.RANDOM} for r in game.roles}
     numbers: dict[Phase, int] = {}
-    for role in game.roles:
-        table[role.name] = {"still": episode.STILL, "random": episode.RANDOM}
-        for bot in game.bots.get(role.name, ()):
-            number = numbers.setdefault(bot, episode.FIRST_BOT + len(numbers))
-            table[role.name][bot.name] = number
+    # the game's first: bots of the user's own do not change their numbers, which replays hold
+    for own in (False, True):
+        for role in table:
+            for bot in game.bots.get(role, ()):
+                if is_path(bot.name) is own:
+                    number = numbers.setdefault(bot, episode.FIRST_BOT + len(numbers))
+                    table[role][bot.name] = number
     return table
 
 

@@ -15,7 +15,7 @@ from ludus.errors import LudusError
 from ludus.league.check import check_opponents
 from ludus.networks.check import check_network
 from ludus.runs import sinks
-from ludus.sim.conformance import try_rules
+from ludus.sim.conformance import bots_elsewhere, try_rules
 from ludus.training.memory import check_memory
 
 
@@ -57,11 +57,14 @@ def check_held_out(config: Config, info: GameInfo) -> None:
 
 
 def check_rules(config: Config, info: GameInfo) -> None:
-    """A game of the user's own plays some steps with every index checked. Those of Ludus have tests
-    for it."""
+    """A game or bot of the user's own plays some steps with every index checked. Those of Ludus
+    have tests for it."""
     game = info.game
-    if game is not None and any(
-        not phase.function.__module__.startswith("ludus.")
-        for phase in (*game.step, *game.reset, *game.setup)
+    if game is not None and (
+        bots_elsewhere(game)
+        or any(
+            not phase.function.__module__.startswith("ludus.")
+            for phase in (*game.step, *game.reset, *game.setup)
+        )
     ):
         try_rules(game, values_at(config, 0.0), info.preset)

@@ -40,9 +40,13 @@ log = logging.getLogger("ludus.viewer")
 
 class Viewer:
     def __init__(
-        self, root: Path | None, runs: Sequence[Path] = (), own: Sequence[str] = ()
+        self,
+        root: Path | None,
+        runs: Sequence[Path] = (),
+        own: Sequence[str] = (),
+        bots: Sequence[str] = (),
     ) -> None:
-        self.shows = Shows(own)
+        self.shows = Shows(own, bots)
         self.library = Library(root, runs)
         self.theatre = Theatre(self.library, self.shows)
         scripts = {show.name: show.script for show in map(self.shows.find, own) if show.script}

@@ -248,20 +248,14 @@ def take_over(
         if session.minds is not None:
             session.minds.act()
         script.do(step)
-    batch.arrays["controller"][0] = script.controllers
-    batch.arrays["controller_next"][0] = script.controllers
-    if policies is None:  # nobody there to go on for the policies: the game's own bots do
-        for seats in batch.layout.seats:
-            own = [
-                number
-                for name, number in batch.controllers[seats.role].items()
-                if name not in ("still", "random")
-            ]
-            mine = script.controllers[seats.agents]
-            mine = np.where(
-                mine == 0, own[0] if own else batch.controllers[seats.role]["random"], mine
-            )
-            batch.arrays["controller"][0, seats.agents] = mine
-            batch.arrays["controller_next"][0, seats.agents] = mine
+    # nobody is there to go on for a user's own bots, and maybe for the policies: the game's bots do
+    absent = [*script.own_bots, *([0] if policies is None else [])]
+    for seats in batch.layout.seats:
+        table = batch.controllers[seats.role]
+        own = [number for name, number in table.items() if name not in ("still", "random")]
+        mine = script.controllers[seats.agents]
+        mine = np.where(np.isin(mine, absent), own[0] if own else table["random"], mine)
+        batch.arrays["controller"][0, seats.agents] = mine
+        batch.arrays["controller_next"][0, seats.agents] = mine
     session.count = at
     return session

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ludus.batches import is_foreign, of_game
+from ludus.batches import is_foreign, of_game, try_bots
 from ludus.batches import make_batch as batch_of
 from ludus.errors import LudusError
 from ludus.films.film import Film
@@ -16,9 +16,11 @@ from ludus.films.recorded import RecordedFilm
 from ludus.films.replayed import KEPT, FilmMaker
 from ludus.films.resimulate import Script, make_batch
 from ludus.films.shows import Shows
+from ludus.games.own_bots import with_bots
 from ludus.play.replay import Replay
 from ludus.protocols import Batch
 from ludus.runs import checkpoint
+from ludus.sim.conformance import try_rules
 from ludus.viewer.library import Library
 from ludus.viewer.session import Session, seat_bots, take_over
 
@@ -67,7 +69,9 @@ class Theatre:
         show = self.shows.find(config.game)
         newest = checkpoint.find(run, None)
         with self._lock:
-            batch = of_game(batch_of(config, 1, config.eval.seed + 2, held_out=True))
+            seed, own = config.eval.seed + 2, self.shows.own_bots(cast)
+            try_bots(config, own)
+            batch = of_game(batch_of(config, 1, seed, held_out=True, bots=own))
             policies = self.maker.load(run, newest, batch.layout.describe())
             seat_bots(batch, cast, policies)
         current = [newest]
@@ -92,7 +96,9 @@ class Theatre:
         bots = [entry for entry in cast if not _run_of(entry)]
         guests = {entry: run for entry in cast if (run := _run_of(entry))}
         with self._lock:
-            batch = make_batch(show, overrides, show.preset, seed)
+            if own := self.shows.own_bots(bots):
+                try_rules(with_bots(show.game, own), overrides, show.preset)
+            batch = make_batch(show, overrides, show.preset, seed, own)
             policies: dict[str, Any] = {}
             for entry, name in guests.items():
                 policies |= self._guests(entry, name, batch)

@@ -10,8 +10,8 @@ import torch
 
 import ludus
 from ludus import api
-from ludus.algorithms import rainbow as module
 from ludus.algorithms.rainbow import RainbowConfig
+from ludus.algorithms.rainbow import rainbow as module
 from ludus.algorithms.rainbow.feasible import feasible_values
 from ludus.algorithms.rainbow.q_policy import NoisyLinear, move
 from ludus.algorithms.rainbow.rainbow import Rainbow, huber, quantile_huber
@@ -191,7 +191,9 @@ def test_a_component_that_is_off_leaves_nothing_behind():
     assert names == {f"online.{layer}.{kind}" for layer in layers for kind in ("weight", "bias")}
     assert role.replay.tree is None
     metrics = iterate(algorithm, 6)
-    assert "value_loss" in metrics and not {"beta", "priority_spread", "noise_scale"} & metrics.keys()
+    assert (
+        "value_loss" in metrics and not {"beta", "priority_spread", "noise_scale"} & metrics.keys()
+    )
     sample = role.replay.sample(64, role.gamma, role.beta)
     assert torch.equal(sample.weight, sample.usable.float())
 
@@ -448,7 +450,11 @@ def test_the_possible_range_of_values():
         ("racing_lidar", {"rainbow.gamma": "0.9 -> 1.1"}, ["rainbow.gamma=0.9 -> 1.1", "0 to 1"]),
         ("racing_lidar", {"rainbow.kappa": 0.0}, ["rainbow.kappa=0.0"]),
         ("racing_lidar", {"rainbow.quantiles": 0}, ["rainbow.quantiles=0", "1 or more"]),
-        ("racing_lidar", {"algorithm": "rainbows"}, ["algorithm 'rainbows'", "did you mean 'rainbow'"]),
+        (
+            "racing_lidar",
+            {"algorithm": "rainbows"},
+            ["algorithm 'rainbows'", "did you mean 'rainbow'"],
+        ),
         ("pursuit", {"algorithm": "rainbow"}, ["pursuit", "continuous", "algorithm ppo"]),
         (
             "gym:ludus.examine.probes:CartPoleBlind-v0",

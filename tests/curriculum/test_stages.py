@@ -207,7 +207,9 @@ def test_other_sizes_carry_the_policy_over_and_resume_is_exact(tmp_path):
     assert set(agents) == {0.0, 1.0, 2.0}
     expected, told = whole.metrics()[-1], cut.metrics()[-1]
     named = [
-        n for n in expected if n.startswith(("ppo/", "goal/", "episode/", "action/", "curriculum/"))
+        n
+        for n in expected
+        if n.startswith(("learner/", "goal/", "episode/", "action/", "curriculum/"))
     ]
     assert len(named) > 20 and {n: told[n] for n in named} == {n: expected[n] for n in named}
     assert ludus.evaluate(whole.path, episodes=2)["metrics"]

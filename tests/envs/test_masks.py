@@ -95,6 +95,8 @@ def test_such_envs_are_trained(tmp_path, algorithm, kind):
         log=LogConfig(tensorboard=False),
     )
     lines = train(config, run=tmp_path / "run", quiet=True).metrics()
-    values = {n: v for line in lines for n, v in line.items() if n.startswith(("learner/", "eval/"))}
+    values = {
+        n: v for line in lines for n, v in line.items() if n.startswith(("learner/", "eval/"))
+    }
     assert any("loss" in name for name in values)
     assert all(math.isfinite(v) for v in values.values())

@@ -303,7 +303,11 @@ OTHERS: tuple[Fault, ...] = (
         'torch.mul(self.flat("reward"), self.config.reward_scale, out=r.reward[t])',
         'torch.mul(self.flat("reward").clamp(-1, 1), self.config.reward_scale, out=r.reward[t])',
     ),
-    Fault(ROLE + "record_step", 'r.truncated[t] = self.flat("agent_truncated")', "r.truncated[t] = False"),
+    Fault(
+        ROLE + "record_step",
+        'r.truncated[t] = self.flat("agent_truncated")',
+        "r.truncated[t] = False",
+    ),
     Fault(
         ROLE + "bootstrap_value",
         "r.value[last] = self.policy.real_value(output.value[0])",
@@ -324,8 +328,16 @@ OTHERS: tuple[Fault, ...] = (
         "role.policy.update_value_norm(r.target, r.valued)",
         "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valued.reshape(-1))",
     ),
-    Fault(ON_POLICY + "OnPolicy.update_normaliser", "r.valued.flatten()", "torch.ones_like(r.valid).flatten()"),
-    Fault(ON_POLICY + "OnPolicy.update_normaliser", "if role.policy.normalise_observation:", "if False:"),
+    Fault(
+        ON_POLICY + "OnPolicy.update_normaliser",
+        "r.valued.flatten()",
+        "torch.ones_like(r.valid).flatten()",
+    ),
+    Fault(
+        ON_POLICY + "OnPolicy.update_normaliser",
+        "if role.policy.normalise_observation:",
+        "if False:",
+    ),
     Fault(PPO + "PPO.one_pass", "role.optimizer.zero_grad()", "pass"),
     Fault(
         PPO + "PPO.update",

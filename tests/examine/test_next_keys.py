@@ -198,8 +198,7 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
     }
     with pytest.raises(
         LudusError,
-        match="player/next_keys was made with other settings or by an older version: train "
-        "anew",
+        match="player/next_keys was made with other settings or by an older version: train anew",
     ):
         load_policies(fresh, fresh.batch.layout, Stored(older, fresh.batch.layout.describe()))
 
@@ -263,5 +262,7 @@ def test_where_it_cannot_work_it_is_refused(monkeypatch):
         wrong = config(0.5)
         wrong.policy.network_settings.entries = "other"
         prepare(replace(wrong, game="pursuit", envs=8))
-    with pytest.raises(LudusError, match=r"policy\.strategy\.next_keys=-1 cannot work: use 0 or more"):
+    with pytest.raises(
+        LudusError, match=r"policy\.strategy\.next_keys=-1 cannot work: use 0 or more"
+    ):
         prepare(config(-1))

@@ -109,7 +109,9 @@ FAULTS = {
         "optimizer",
     ),
     "the target network has no noise": (
-        Fault("ludus.algorithms.rainbow.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"),
+        Fault(
+            "ludus.algorithms.rainbow.rainbow:Rainbow.update", "role.target.draw_noise()", "pass"
+        ),
         "noise_explores_and_is_silent_in_play",
         "noisy weights",
     ),

@@ -20,7 +20,11 @@ FAULTS = {
         "a_wrong_guess_costs_its_cross_entropy",
     ),
     "the encoder learns nothing": (
-        Fault(LOSS, "self.predictor(output.notes[\"vector\"],", "self.predictor(output.notes[\"vector\"].detach(),"),
+        Fault(
+            LOSS,
+            'self.predictor(output.notes["vector"],',
+            'self.predictor(output.notes["vector"].detach(),',
+        ),
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "the weight is ignored": (
