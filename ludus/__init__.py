@@ -5,6 +5,7 @@ agent = ludus.load(run.path, role="chaser")
 action, state = agent.act(observation, state)
 """
 
+import importlib
 import os
 
 from ludus import algorithms, networks  # noqa: F401 (they register what can be named)
@@ -17,13 +18,25 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = "0.1.0"
-__all__ = ["LudusError", "evaluate", "fork", "load", "resume", "train"]
+EXPORTED = {
+    "train": "ludus.api",
+    "resume": "ludus.api",
+    "fork": "ludus.api",
+    "evaluate": "ludus.api",
+    "load": "ludus.api",
+    # what a user's own code inherits
+    "AlgorithmConfig": "ludus.config",
+    "NetworkConfig": "ludus.config",
+    "Learner": "ludus.algorithms.algorithm",
+    "OnPolicy": "ludus.algorithms.on_policy",
+    "Network": "ludus.networks.network",
+    "Auxiliary": "ludus.networks.network",
+}
+"""Imported when first used: `import ludus` needs no torch."""
+__all__ = ["LudusError", *EXPORTED]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    """The functions of `ludus.api`, imported when first used: `import ludus` needs no torch."""
-    if name in ("train", "resume", "fork", "evaluate", "load"):
-        from ludus import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'ludus' has no attribute '{name}'")
+    if name not in EXPORTED:
+        raise AttributeError(f"module 'ludus' has no attribute '{name}'")
+    return getattr(importlib.import_module(EXPORTED[name]), name)

@@ -68,6 +68,7 @@ class FilmMaker:
     def load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
         """The policies of a checkpoint, which must fit the layout that they are to play in."""
         self.shows.find(run.settings().game)  # refuses a game that may not be imported
+        run.config(plays=False)  # refuses such a network
         believe(run.path)
         policies, theirs = load_policies(f"{run.path}@{step}")
         check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")

@@ -162,7 +162,8 @@ class Replay:
         if start % every:
             raise LudusError(f"a replay starts at keyframes, every {every} steps, not at {start}")
         source = str(self.header.get("source", self.header["game"]))
-        trust.require(self.path, {} if is_ours(source) else {source: "game"}, None)
+        if not is_ours(source) and not trust.is_trusted(self.path):
+            trust.refuse(self.path, {source: "game"})
         game, _ = load_game(source)
         settings = Settings(self.header["sizes"], self.header["params"], self.header["weights"])
         overrides = {

@@ -177,8 +177,8 @@ class Run:
         """The configuration of a run whose code may be loaded, which executes it. `plays`: the game
         too, not only the network."""
         data = self.stored()
-        named = trust.named_code(self._config_of(data, own_code=False), plays)
-        trust.require(self.path, named, data.get("made_here"))
+        read = self._config_of(data, own_code=False)
+        trust.require(self.path, read, data.get("made_here"), plays)
         trust.refuse_links(self.path)
         return self._config_of(data, own_code=True)
 
@@ -207,7 +207,7 @@ class Run:
             "versions": versions(),
             **(extra or {}),
         }
-        data["made_here"] = trust.mark(trust.named_code(config))
+        data["made_here"] = trust.mark(config)
         write_atomically(self.path / "config.json", json.dumps(data, indent=1))
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import NoReturn
 
 from ludus.config import Config, own_code
 from ludus.errors import LudusError
@@ -33,6 +34,11 @@ def believe(folder: str | Path) -> None:
     _trusted.add(Path(folder).resolve())
 
 
+def is_trusted(folder: Path) -> bool:
+    """Does the user trust what is in this folder?"""
+    return folder.resolve() in _trusted
+
+
 def named_code(config: Config, plays: bool = True) -> dict[str, str]:
     """What a run would import that is not of Ludus: its name → what it is. `plays`: with the game
     and all that training and evaluation need; else only what a policy is made of."""
@@ -43,17 +49,23 @@ def named_code(config: Config, plays: bool = True) -> dict[str, str]:
     return {**game, **own_code(config)}
 
 
-def require(folder: Path, named: Mapping[str, str], mark: object) -> None:
-    """Refuses a run that names somebody else's code."""
-    if folder.resolve() in _trusted or not named:
-        return
-    ours = _mark(named, create=False)
-    if (
+def require(folder: Path, config: Config, mark: object, plays: bool = True) -> None:
+    """Refuses a run that names somebody else's code, of which so much is needed now."""
+    needed = named_code(config, plays)
+    if needed and not is_trusted(folder) and not _made_here(config, mark):
+        refuse(folder, needed)
+
+
+def _made_here(config: Config, mark: object) -> bool:
+    ours = _mark(named_code(config), create=False)
+    return (
         ours is not None
         and isinstance(mark, str)
         and hmac.compare_digest(ours.encode(), mark.encode())
-    ):
-        return
+    )
+
+
+def refuse(folder: Path, named: Mapping[str, str]) -> NoReturn:
     listed = ", ".join(f"the {kind} '{name[:80]}'" for name, kind in named.items())
     raise LudusError(
         f"{folder} uses {listed}, which Ludus does not have itself: loading that executes its "
@@ -79,9 +91,9 @@ def refuse_links(folder: Path) -> None:
                 )
 
 
-def mark(named: Mapping[str, str]) -> str | None:
+def mark(config: Config) -> str | None:
     """What config.json of a run made here says; None where no secret can be kept."""
-    return _mark(named, create=True)
+    return _mark(named_code(config), create=True)
 
 
 def _mark(named: Mapping[str, str], create: bool) -> str | None:

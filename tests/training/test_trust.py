@@ -178,15 +178,15 @@ def test_opponents_can_be_trusted_in_python(received, shared):
 
 def test_a_run_made_here_is_trusted_by_other_processes_too(tmp_path, monkeypatch):
     monkeypatch.setattr(trust, "_trusted", set())
-    game = "tests.league.games:DUEL"
-    trust.require(tmp_path, game, trust.mark(game))
-    for mark in (None, 3, "", trust.mark("payload:GAME")):
+    mine, other = (Config(game=name) for name in ("tests.league.games:DUEL", "payload:GAME"))
+    trust.require(tmp_path, mine, trust.mark(mine))
+    for mark in (None, 3, "", trust.mark(other)):
         with pytest.raises(LudusError, match="was not made here"):
-            trust.require(tmp_path, game, mark)
+            trust.require(tmp_path, mine, mark)
     assert trust.secret_file().stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "elsewhere"))
     with pytest.raises(LudusError, match="was not made here"):
-        trust.require(tmp_path, game, trust.mark("payload:GAME"))
+        trust.require(tmp_path, mine, trust.mark(other))
 
 
 def test_a_copied_mark_brings_no_code(received, capsys, tmp_path, monkeypatch):
@@ -196,9 +196,10 @@ def test_a_copied_mark_brings_no_code(received, capsys, tmp_path, monkeypatch):
     (mine / "payload.py").write_text("")
     forge(received, game="env:payload:make")
     monkeypatch.chdir(mine)
-    mark = trust.mark("env:payload:make")
+    config = Config(game="env:payload:make")
+    mark = trust.mark(config)
     assert mark is not None
-    trust.require(received.path, "env:payload:make", mark)
+    trust.require(received.path, config, mark)
     monkeypatch.chdir(tmp_path)
     data = received.read_json("config.json")
     (received.path / "config.json").write_text(json.dumps({**data, "made_here": mark}))
@@ -212,10 +213,11 @@ def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it
 ):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    assert trust.mark("payload:GAME") is None
+    config = Config(game="payload:GAME")
+    assert trust.mark(config) is None
     monkeypatch.setattr(trust, "_trusted", set())
     trust.believe(tmp_path)
-    trust.require(tmp_path, "payload:GAME", None)
+    trust.require(tmp_path, config, None)
 
 
 @pytest.mark.parametrize(
