@@ -11,6 +11,7 @@ from ludus.config import Config, flatten, set_value
 from ludus.config.schedules import parse
 from ludus.doctor.finding import Finding
 from ludus.errors import LudusError
+from ludus.imports import section_name
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
 
@@ -51,12 +52,13 @@ def plan(run: Run, finding: Finding, config: Config) -> Plan | None:
 def named(finding: Finding, config: Config) -> dict[str, str]:
     """The overrides that the config has, for roles with a value of their own as well."""
     known, out = flatten(config), {}
+    own = f"{section_name(config.algorithm)}."
     for name, change in finding.overrides.items():
         if name in known:
             out[name] = change
-            key = name.removeprefix("learn.")
+            key = name.removeprefix(own)
             out |= {
-                n: change for n in known if n.startswith("learn.roles.") and n.endswith(f".{key}")
+                n: change for n in known if n.startswith(f"{own}roles.") and n.endswith(f".{key}")
             }
     return out
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from ludus.config import flatten
 from ludus.doctor.finding import Finding, worst_first
-from ludus.doctor.live import BY_CLOCK, Record, Watcher
+from ludus.doctor.live import Record, Watcher
 from ludus.doctor.log import began_with, read_log
+from ludus.doctor.options import option
 from ludus.doctor.reference import REFERENCES, find
 from ludus.doctor.watch import examine
 from ludus.files import read_lines, write_atomically
@@ -31,7 +32,6 @@ class RunDoctor:
 
     def __init__(self, run: Run, config: Any, layout: Layout) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
-        self.section = "rainbow" if config.algorithm == "rainbow" else "learn"
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
@@ -62,7 +62,7 @@ class RunDoctor:
             return False
         self.write()
         if self.on_critical == "rollback":
-            certain = [f for f in certain if f.check not in BY_CLOCK]
+            certain = [f for f in certain if not self.watcher.by_clock(f)]
         if certain and self.on_critical != "warn":
             self.acts_on = worst_first(certain)[0]
         return self.acts_on is not None
@@ -70,6 +70,7 @@ class RunDoctor:
     def not_finite(self, culprit: str, step: int) -> None:
         """The trainer met a NaN and will stop: a rollback may go on."""
         if self.on_critical == "rollback":
+            rate = option(self.watcher.config, "learning_rate")
             self.acts_on = Finding(
                 check="not_finite",
                 severity="critical",
@@ -78,7 +79,7 @@ class RunDoctor:
                 confidence=0.95,
                 fix="lower the learning rate",
                 first_step=step,
-                overrides={f"{self.section}.learning_rate": "*0.1"},
+                overrides={rate: "*0.1"} if rate else {},
             )
 
     def conclude(self, step: int) -> None:
