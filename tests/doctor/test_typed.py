@@ -36,7 +36,8 @@ ASKED = re.compile(
     r"(?:named|flag|equal|lacks|in_brackets)\(\s*log,\s*[\"']([\w.]+)[\"']"
     r"|(?:option|setting)\([\"']([\w.]+)[\"']\)"
 )
-RECIPES_OF_ALL = (*RECIPE_OF.values(), "brawl_strategy")
+WITH_STRATEGY = "brawl_strategy"
+RECIPES_OF_ALL = (*RECIPE_OF.values(), WITH_STRATEGY)
 OF_RAINBOW = {"grad_norm", "clipped_updates", "lr"}
 """What its logs have in common with those of PPO."""
 NOT_OF_RAINBOW = re.compile(r"strategy/|sensitivity/.*/memory|action/.*/saturated")
@@ -46,8 +47,8 @@ NOT_OF_RAINBOW = re.compile(r"strategy/|sensitivity/.*/memory|action/.*/saturate
 @functools.cache
 def problem(option: str, algorithm: str, value: str | None = None) -> str:
     """Why an option cannot be typed for a recipe of this algorithm; nothing if it can."""
-    config = load_recipe(RECIPE_OF[algorithm])
     name = option.replace("-", "_")
+    config = load_recipe(WITH_STRATEGY if ".strategy." in name else RECIPE_OF[algorithm])
     try:
         if name not in (*flatten(config), "game.max_steps"):
             set_value(config, name.replace("ROLE", "driver"), 0)
@@ -207,7 +208,8 @@ def test_every_option_that_the_doctor_names_exists():
     }
     assert len(named) > 5
     known = {name for recipe in RECIPES_OF_ALL for name in flatten(load_recipe(recipe))}
-    unknown = {name.replace("-", "_") for name in named} - known
+    sections = {name.rpartition(".")[0] for name in known}
+    unknown = {name.replace("-", "_") for name in named} - known - sections
     assert {name for name in unknown if not name.startswith("game.")} <= {"curriculum.stages"}
 
 
