@@ -28,13 +28,12 @@ from ludus.doctor.live import FIRST_LOOK, GROWTH, Watcher
 from ludus.doctor.log import read_log
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
+from ludus.imports import section_name
 from ludus.recipes import RECIPES, load_recipe
 
 SPENT = 0.97
 """Of the budget: the last iteration seldom ends exactly on it."""
 BEARS = (
-    "learn.",
-    "rainbow.",
     "policy.",
     "game_values",
     "league.",
@@ -43,7 +42,7 @@ BEARS = (
     "envs",
     "game",
 )
-"""Settings that bear on learning, by the beginning of their names."""
+"""Settings that bear on learning, by the beginning of their names; those of the algorithm do too."""
 SEEDS = 3
 """Of every shipped recipe: with fewer, one odd run cannot be told from a rule."""
 
@@ -92,10 +91,11 @@ def recipe_of(values: Mapping[str, Any]) -> tuple[str, list[str]]:
 def _differing(values: Mapping[str, Any], recipe: Mapping[str, Any]) -> list[str]:
     """What a recipe leaves to be derived (None) cannot differ; nor can what did not exist when the
     run was made. Parameters of the game are in the settings only where somebody set them."""
+    bears = (*BEARS, f"{section_name(str(recipe['algorithm']))}.")
     changed = [
         k
         for k, v in recipe.items()
-        if k.startswith(BEARS) and v is not None and k in values and values[k] != v
+        if k.startswith(bears) and v is not None and k in values and values[k] != v
     ]
     return changed + [k for k in values if k.startswith("game.") and k not in recipe]
 

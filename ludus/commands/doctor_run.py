@@ -11,6 +11,7 @@ import tyro
 from ludus.commands.parsing import ReadsRuns, parse
 from ludus.doctor.finding import Finding, as_json, as_text, verdict, worst_first
 from ludus.doctor.log import Log, read_log
+from ludus.doctor.own_checks import load_checks
 from ludus.doctor.reference import REFERENCES, find, track
 from ludus.doctor.watch import examine
 from ludus.errors import LudusError
@@ -33,6 +34,8 @@ class RunCheck(ReadsRuns):
     examine: bool = False
     """First take memory, messages and strategy vector away from the trained policy, and see what it
     does without (a run of ours)."""
+    checks: tuple[str, ...] = ()
+    """Checks of your own to run too, as package.module:function."""
     json: bool = False
     """Print JSON instead of text."""
 
@@ -45,6 +48,7 @@ def main(arguments: list[str]) -> int:
         "ludus doctor run logs/progress.csv --columns return=score goal=win_rate",
     )
     options.believe(options.path)
+    own = load_checks(options.checks)
     columns = {}
     for pair in options.columns:
         ours, equals, theirs = pair.partition("=")
@@ -57,7 +61,7 @@ def main(arguments: list[str]) -> int:
         examine_run(options.path)
     with understood(options.path):
         log = read_log(options.path, columns)
-        findings = examine(log)
+        findings = examine(log, own)
     if options.reference:
         findings = worst_first([*findings, _track(log)])
     print(json.dumps(as_json(findings)) if options.json else as_text(findings))

@@ -35,5 +35,7 @@ def own_code(config: Config) -> dict[str, str]:
         config.curriculum.tasks.sampler: "sampler",
         **dict.fromkeys(bots_named(config), "bot"),
         **dict.fromkeys(config.log.sinks, "sink"),
+        **dict.fromkeys(config.doctor.checks, "check"),
+        **dict.fromkeys(config.callbacks, "callback"),
     }
     return {name: kind for name, kind in named.items() if is_path(name)}

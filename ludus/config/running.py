@@ -115,3 +115,5 @@ class DoctorConfig:
     """What a critical finding does: warn; stop, with a checkpoint; or rollback, which goes on in a
     new run from the last healthy checkpoint with the suggested change (never for a finding that
     depends on the clock)."""
+    checks: tuple[str, ...] = ()
+    """Checks of your own that watch the run too, as package.module:function."""

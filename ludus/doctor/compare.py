@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ludus.doctor.log import Curve, Log, read_log
+from ludus.doctor.options import sections_of
 from ludus.doctor.statistics import Noise, noise
 from ludus.errors import LudusError
 from ludus.files import read_json
@@ -33,8 +34,6 @@ ENOUGH = 40
 ALIKE = 0.5
 """With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is
 assumed."""
-SECTIONS = {"ppo": "learn.", "rainbow": "rainbow."}
-"""Of the config, by the algorithm that reads them."""
 # Settings that do not change what is learnt, only how much of it is seen or kept.
 BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed")
 # How often a difference of this kind has turned out to be the cause, from the failures in
@@ -213,20 +212,37 @@ def _config(path: Path | str) -> dict[str, Any]:
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
     """Of two configs as stored, {"values", "origins"}: every key whose value differs, chosen ones
-    before derived ones. Settings of an algorithm that neither run used are left out."""
+    before derived ones. Where the runs have different algorithms or networks, the settings of these
+    belong to that one difference; those that both have are told beside it."""
     origins = (a.get("origins", {}), b.get("origins", {}))
-    used = {c["values"].get("algorithm") for c in (a, b)}
-    idle = tuple(
-        section
-        for algorithm, section in SECTIONS.items()
-        if None not in used and algorithm not in used
-    )
+    changed = _changed_sections(a["values"], b["values"])
+    apart = tuple(section for pair in changed for section in pair)
     found = [
         Difference(n, x, y, "setting", (origins[0].get(n, "default"), origins[1].get(n, "default")))
         for n, x, y in _unequal(a["values"], b["values"])
-        if not n.startswith(idle)
+        if not n.startswith(apart)
     ]
+    for one, other in changed:
+        theirs = [
+            {n.removeprefix(s): v for n, v in values.items() if n.startswith(s)}
+            for s, values in ((one, a["values"]), (other, b["values"]))
+        ]
+        found += [
+            Difference(f"{one}{n}, {other}{n}", x, y, "of a component")
+            for n, x, y in _unequal(*theirs)
+            if n in theirs[0] and n in theirs[1]
+        ]
     return sorted(found, key=lambda d: (d.key.startswith(BOOKKEEPING), "derived" in d.origin))
+
+
+def _changed_sections(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Sections of the algorithms and networks that the two runs do not share."""
+    mine, theirs = sections_of(a), sections_of(b)
+    return [
+        (mine[choice], theirs[choice])
+        for choice in mine
+        if choice in theirs and mine[choice] != theirs[choice]
+    ]
 
 
 def _unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -366,7 +382,7 @@ def as_text(c: Comparison) -> str:
     kept = [d for d in c.settings if d.key.startswith(BOOKKEEPING)]
     lines += _section(
         "Settings that differ",
-        [f"{d.key}: {_word(d.a)} → {_word(d.b)}  ({' → '.join(d.origin)})" for d in chosen],
+        [f"{d.key}: {_word(d.a)} → {_word(d.b)}{_origins(d)}" for d in chosen],
     )
     lines += _section("The game as received", [f"{d.text}  ({d.key})" for d in c.game])
     lines += _section("Versions", [f"{d.key}: {_word(d.a)} → {_word(d.b)}" for d in c.versions])
@@ -407,6 +423,10 @@ def as_text(c: Comparison) -> str:
 
 def _section(title: str, lines: list[str]) -> list[str]:
     return [title, *(f"  {line}" for line in lines), ""] if lines else []
+
+
+def _origins(d: Difference) -> str:
+    return f"  ({' → '.join(d.origin)})" if any(d.origin) else ""
 
 
 def _word(value: Any) -> str:

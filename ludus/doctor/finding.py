@@ -28,12 +28,12 @@ class Finding:
     first_step: int | None = None
     last_step: int | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """The fix as config values where it is one: learn.target_kl → 0.02; *0.1 means a tenth of what
+    """The fix as config values where it is one: ppo.target_kl → 0.02; *0.1 means a tenth of what
     it is."""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
-            raise ValueError(f"severity '{self.severity}' is none of {', '.join(SEVERITIES)}")
+            raise ValueError(f"severity '{self.severity}' is not one of {', '.join(SEVERITIES)}")
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,5 +1,5 @@
-"""Findings on logs of other libraries: with the names of that log, and without options that only
-our trainer has."""
+"""Findings on logs of other libraries: with the names of that log. Fixes need no translation: they
+name options only where a run of ours has them (ludus/doctor/options.py)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,6 @@ from collections import Counter
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
 
-_OPTION = r"(?:learn|rainbow|policy)\.[a-z]"
-IN_BRACKETS = re.compile(rf" \((?:--)?{_OPTION}[^)]*\)")
-"""An option beside words that say the same."""
-OPTION = re.compile(rf"(--)?{_OPTION}(?:[\w.-]*\w)?(=)?")
-WORDS = {
-    "entropy": "the entropy coefficient",
-    "max_grad_norm": "gradient clipping",
-    "target_kl": "the target KL",
-    "clip": "the clip range",
-    "value_weight": "the weight of the value loss",
-    "gamma": "gamma",
-}
-"""Options whose name says too little; of others the name itself does: the learning rate."""
-
 
 def in_their_words(finding: Finding, log: Log) -> Finding:
     """A finding as somebody can use it who has only that log and the library that wrote it."""
@@ -31,17 +17,7 @@ def in_their_words(finding: Finding, log: Log) -> Finding:
         finding,
         cause=_with_columns(finding.cause, log),
         evidence=_with_columns(finding.evidence, log),
-        fix=OPTION.sub(_plainly, IN_BRACKETS.sub("", finding.fix)),
-        overrides={},
     )
-
-
-def _plainly(option: re.Match[str]) -> str:
-    """learn.entropy=0.01 and --learn.entropy 0.01 → the entropy coefficient at 0.01"""
-    dashes, equals = option.groups()
-    name = option.group().strip("-=").replace("-", "_").rsplit(".", 1)[-1]
-    words = WORDS.get(name, f"the {name.replace('_', ' ')}")
-    return words + (" at " if equals else " at" if dashes else "")
 
 
 def _with_columns(text: str, log: Log) -> str:

@@ -12,11 +12,12 @@ import dataclasses
 import math
 import time
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ludus.doctor.checks import USUALLY, Check, Early, declared
 from ludus.doctor.finding import Finding, worst_first
 from ludus.doctor.log import AS_GOOD_AS_INFINITE, STEPS, Curve, Log
 from ludus.doctor.reference import Reference, track
@@ -29,19 +30,6 @@ MOST_TIME = 0.005
 """Share of training time that looking may take: half of what is promised."""
 MOST_ROWS = 4000
 """Of a column; longer ones keep every second row."""
-EARLY = 0.2
-"""Share of the budget before which a run may still get going: until then only what cannot mend
-itself is critical."""
-AT_ONCE = ("not_finite", "observations_broken", "value_impossible", "beginning_lost")
-HALF_WAY = 0.5
-NOT_YET = ("return_flat", "entropy_stuck", "reward_never_met", "exploration_spent")
-"""What says that nothing has been learnt yet: some healthy runs begin to learn when a third of
-their budget is spent."""
-MAY_COME = {"goal_not_reached": HALF_WAY, "return_flat": EARLY}
-"""Only a note until this share of the budget is spent."""
-BY_CLOCK = ("slowing_down", "resets_dominate")
-"""Findings from wall-clock time: another program on the machine can cause them, so no run is rolled
-back for one."""
 
 
 class Column:
@@ -104,13 +92,18 @@ class Watcher:
         better_low: Iterable[str] = (),
         reference: Reference | None = None,
         began_with: str = "",
+        own: Sequence[Check] = (),
     ) -> None:
+        """`own`: checks of the user's own."""
         self.config, self.better_low, self.reference = (
             dict(config),
             frozenset(better_low),
             reference,
         )
         self.began_with = began_with
+        self.own, self._declared = tuple(own), declared(own)
+        self.notes: list[str] = []
+        """What checks could not read, as of the last look."""
         self.track: Finding | None = None
         """On or off the recipe's usual track, as of the last look. Not among the findings: a change
         on purpose is off it too."""
@@ -162,15 +155,35 @@ class Watcher:
         begin = time.perf_counter()
         self._next = max(self._rows + 1, math.ceil(self._rows * GROWTH))
         log = self.log()
-        self._update([_held_back(f, share) for f in checked(log)], step)
+        found = checked(log, self.own)
+        self.notes = log.notes
+        self._update([self._held_back(f, share) for f in found], step)
         self.track = track(log, self.reference) if self.reference is not None else None
         certain = []
         for record in self.records:
             record.critical_looks = record.critical_looks + 1 if _is_critical(record) else 0
-            if record.critical_looks == (1 if record.finding.check in AT_ONCE else 2):
+            if record.critical_looks == self._early(record.finding).looks:
                 certain.append(record.finding)
         self.spent += time.perf_counter() - begin
         return certain
+
+    def by_clock(self, finding: Finding) -> bool:
+        """Does it come from wall-clock time, so that another program on the machine can cause
+        it?"""
+        found = self._declared.get(finding.check)
+        return found is not None and found.by_clock
+
+    def _early(self, finding: Finding) -> Early:
+        found = self._declared.get(finding.check)
+        return found.early if found is not None else USUALLY
+
+    def _held_back(self, finding: Finding, share: float) -> Finding:
+        """Less severe where it is too early in the run for what it says."""
+        early = self._early(finding)
+        if share < early.noted_until:
+            return dataclasses.replace(finding, severity="info")
+        too_early = finding.severity == "critical" and share < early.critical_from
+        return dataclasses.replace(finding, severity="warning") if too_early else finding
 
     def conclude(self, findings: Iterable[Finding], step: int) -> None:
         """The verdict on the whole run replaces what was seen on the way."""
@@ -227,11 +240,3 @@ class Watcher:
 
 def _is_critical(record: Record) -> bool:
     return record.gone is None and record.finding.severity == "critical"
-
-
-def _held_back(finding: Finding, share: float) -> Finding:
-    if share < MAY_COME.get(finding.check, 0.0):
-        return dataclasses.replace(finding, severity="info")
-    patience = 0.0 if finding.check in AT_ONCE else HALF_WAY if finding.check in NOT_YET else EARLY
-    early = finding.severity == "critical" and share < patience
-    return dataclasses.replace(finding, severity="warning") if early else finding

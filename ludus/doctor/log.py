@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ludus.doctor.learners import by_learner
-from ludus.doctor.names import AGENT, full_name, is_bookkeeping, is_ours, ours_for
+from ludus.doctor.names import AGENT, OF_VALUES, full_name, is_bookkeeping, is_ours, ours_for
+from ludus.doctor.options import option
 from ludus.doctor.statistics import Array
 from ludus.doctor.tables import csv_names, csv_rows, json_rows, number, without_unit
 from ludus.doctor.tensorboard import read_scalars
@@ -28,7 +29,6 @@ STEPS, SECONDS = "progress/agent_steps", "progress/seconds"
 GIVE = "give a run folder, a CSV or JSON-lines file, or TensorBoard events"
 AS_GOOD_AS_INFINITE = 1e100
 """Its square no longer fits a float."""
-ALGORITHMS = ("ppo", "rainbow")
 JUMPS_BACK = 0.1
 """Share of the highest step so far: envs that write side by side are a little out of order."""
 FEW_ROWS = 12
@@ -108,13 +108,19 @@ class Log:
 
     @property
     def by_values(self) -> bool:
-        """Ours, and learned by Rainbow."""
-        return self.config.get("algorithm") == "rainbow"
+        """Does it choose by the values of actions? Such a learner logs them, or how often it acts
+        at random."""
+        return any(self.of(role, key) is not None for role in self.roles() for key in OF_VALUES)
 
-    @property
-    def section(self) -> str:
-        """The settings of the algorithm that wrote it: what a fix has to name."""
-        return "rainbow" if self.by_values else "learn"
+    def option(self, key: str) -> str:
+        """What the run calls the setting `key` of its algorithm: "gamma" → "ppo.gamma". A key with
+        a dot is a whole name. "" where the run has no such setting, as in logs of other
+        libraries."""
+        return option(self.config, key)
+
+    def setting(self, key: str) -> Any:
+        """The value of that setting; None where the run has none."""
+        return self.config.get(self.option(key))
 
     def get(self, name: str) -> Curve | None:
         curve = self.curves.get(name)
@@ -165,7 +171,7 @@ class Log:
         return not any(value.differs for value in self.game_values())
 
     def roles(self) -> list[str]:
-        families = ("episode", "ppo", "goal", "rainbow")
+        families = ("episode", "learner", "goal")
         found = [
             n.split("/")[1]
             for n in self.curves
@@ -177,8 +183,8 @@ class Log:
         """The curve of a role: what its episodes or its learner say about `key`."""
         for name in (
             f"episode/{role}/{key}",
-            *(f"{a}/{role}/{key}" for a in ALGORITHMS),
-            *(f"{a}/{key}" for a in ALGORITHMS),
+            f"learner/{role}/{key}",
+            f"learner/{key}",
         ):
             if (curve := self.get(name)) is not None:
                 return curve

@@ -22,6 +22,7 @@ from ludus.doctor.log import Curve, Log
 from ludus.doctor.statistics import Array
 from ludus.errors import LudusError
 from ludus.files import read_json
+from ludus.imports import section_name
 from ludus.intervals import is_plain
 
 REFERENCES = Path(__file__).parent / "references"
@@ -94,11 +95,14 @@ def make(recipe: str, logs: Sequence[Log]) -> dict[str, Any]:
         room = WIDER * (high - low) + noise + OF_RANGE * float(np.ptp(median))
         parts = {"steps": grid, "median": median, "low": low - room, "high": high + room}
         bands[name] = {key: [float(f"{v:.4g}") for v in part] for key, part in parts.items()}
-    settings = {k: v for k, v in logs[0].config.items() if k.split(".")[0] in SETTINGS}
+    config = logs[0].config
+    own = section_name(str(config.get("algorithm", "")))
+    settings = {k: v for k, v in config.items() if k.split(".")[0] in (*SETTINGS, own)}
     return {"recipe": recipe, "seeds": len(logs), "config": settings, "metrics": bands}
 
 
-SETTINGS = ("game", "algorithm", "envs", "policy", "learn", "rainbow", "league")
+SETTINGS = ("game", "algorithm", "envs", "policy", "league")
+"""Sections that a reference holds, beside that of the algorithm."""
 
 
 def _grid(curves: Sequence[Curve]) -> Array:
@@ -151,21 +155,14 @@ def find(folder: Path, config: Mapping[str, Any]) -> Reference | None:
     none."""
     found = [read(path) for path in sorted(folder.glob("*.json"))]
     fits = [
-        r
-        for r in found
-        if all(_setting(r.config, k) == _setting(config, k) for k in ("game", "algorithm"))
+        r for r in found if all(r.config.get(k) == config.get(k) for k in ("game", "algorithm"))
     ]
     return min(fits, key=lambda r: len(differences(r, config)), default=None)
 
 
-def _setting(config: Mapping[str, Any], name: str) -> Any:
-    """Older runs do not say their algorithm: there was one."""
-    return config.get(name, "ppo" if name == "algorithm" else None)
-
-
 def differences(reference: Reference, config: Mapping[str, Any]) -> list[str]:
     """Settings in which a run differs from its reference."""
-    return [k for k, v in reference.config.items() if _setting(config, k) != v]
+    return [k for k, v in reference.config.items() if config.get(k) != v]
 
 
 # -- judging ---------------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ class Trial:
     normalised: bool = True
 
 
-def judge(trial: Trial, gamma: float, gamma_option: str = "learn.gamma") -> list[Finding]:
-    """`gamma_option`: what sets gamma."""
+def judge(trial: Trial, gamma: float, gamma_option: str = "gamma") -> list[Finding]:
+    """`gamma_option`: the full name of what sets gamma."""
     if len(trial.returns) < ENOUGH and trial.longest_open > 10 * max(
         1, int(trial.lengths.max(initial=0))
     ):

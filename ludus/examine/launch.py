@@ -20,6 +20,7 @@ from ludus import api
 from ludus.config import unflatten
 from ludus.doctor.bisect import Trial
 from ludus.doctor.log import read_log
+from ludus.doctor.options import CHOICES, sections_of
 from ludus.doctor.trials import levels, read_result, write_result
 from ludus.errors import LudusError
 from ludus.runs import checkpoint
@@ -45,6 +46,11 @@ class Launcher:
 
     def settings(self, trial: Trial) -> dict[str, Any]:
         values = dict(self.good)
+        for choice in trial.subset & CHOICES.keys():
+            # a component brings its own settings, and takes those of the other one with it
+            mine, theirs = (sections_of(v).get(choice, "") for v in (self.good, self.bad))
+            values = {n: v for n, v in values.items() if not (mine and n.startswith(mine))}
+            values |= {n: v for n, v in self.bad.items() if theirs and n.startswith(theirs)}
         for key in trial.subset:
             if key in self.bad:
                 values[key] = self.bad[key]

@@ -46,7 +46,7 @@ def play_all(
     seconds: float,
     seen: Seen,
     first_lengths: np.ndarray,
-    gamma_option: str = "ppo.gamma",
+    gamma_option: str = "",
 ) -> Earnings:
     """Every player in the seats of `role`; the other roles, or the other team, act at random."""
     game, weights = batch.game, batch.settings.weights

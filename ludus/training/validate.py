@@ -11,6 +11,7 @@ from ludus.batches import GameInfo, game_info, values_at
 from ludus.config import Config
 from ludus.curriculum.check_stages import check_stages
 from ludus.curriculum.tasks import check_tasks
+from ludus.doctor.own_checks import load_checks
 from ludus.errors import LudusError
 from ludus.league.check import check_opponents
 from ludus.networks.check import check_network
@@ -35,6 +36,7 @@ def validate(config: Config) -> GameInfo:
     check_held_out(config, info)
     check_rules(config, info)
     check_memory(config, info)
+    load_checks(config.doctor.checks)
     return info
 
 

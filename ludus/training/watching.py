@@ -15,8 +15,10 @@ from typing import Any
 
 from ludus.config import flatten
 from ludus.doctor.finding import Finding, worst_first
-from ludus.doctor.live import BY_CLOCK, Record, Watcher
+from ludus.doctor.live import Record, Watcher
 from ludus.doctor.log import began_with, read_log
+from ludus.doctor.options import option
+from ludus.doctor.own_checks import load_checks
 from ludus.doctor.reference import REFERENCES, find
 from ludus.doctor.watch import examine
 from ludus.files import read_lines, write_atomically
@@ -31,13 +33,13 @@ class RunDoctor:
 
     def __init__(self, run: Run, config: Any, layout: Layout) -> None:
         self.run, self.on_critical = run, config.doctor.on_critical
-        self.section = config.section
+        self.own = load_checks(config.doctor.checks)
+        self._told: set[str] = set()
         goals = layout.describe().get("goal_metrics", {})
         values = json.loads(json.dumps(flatten(config)))  # as config.json has them
         low = [name for name, goal in goals.items() if not goal["higher_is_better"]]
-        self.watcher = Watcher(
-            values, low, find(REFERENCES, values), began_with(run.read_json("config.json"))
-        )
+        begun = began_with(run.read_json("config.json"))
+        self.watcher = Watcher(values, low, find(REFERENCES, values), begun, self.own)
         self.acts_on: Finding | None = None
         """The finding for which the run is to stop or to be rolled back."""
 
@@ -61,15 +63,25 @@ class RunDoctor:
             )
             return False
         self.write()
+        self._tell_of_own_checks(self.watcher.notes)
         if self.on_critical == "rollback":
-            certain = [f for f in certain if f.check not in BY_CLOCK]
+            certain = [f for f in certain if not self.watcher.by_clock(f)]
         if certain and self.on_critical != "warn":
             self.acts_on = worst_first(certain)[0]
         return self.acts_on is not None
 
+    def _tell_of_own_checks(self, notes: list[str]) -> None:
+        """One of the user's checks that fails is mentioned once."""
+        for check in self.own:
+            failed = [note for note in notes if note.startswith(f"the check {check.name} ")]
+            if failed and check.name not in self._told:
+                self._told.add(check.name)
+                print(f"ludus: {failed[0]}", file=sys.stderr)
+
     def not_finite(self, culprit: str, step: int) -> None:
         """The trainer met a NaN and will stop: a rollback may go on."""
         if self.on_critical == "rollback":
+            rate = option(self.watcher.config, "learning_rate")
             self.acts_on = Finding(
                 check="not_finite",
                 severity="critical",
@@ -78,12 +90,14 @@ class RunDoctor:
                 confidence=0.95,
                 fix="lower the learning rate",
                 first_step=step,
-                overrides={f"{self.section}.learning_rate": "*0.1"},
+                overrides={rate: "*0.1"} if rate else {},
             )
 
     def conclude(self, step: int) -> None:
         """The verdict at the end: what `ludus doctor run` says about the whole log."""
-        self.watcher.conclude(examine(read_log(self.run.path)), step)
+        log = read_log(self.run.path)
+        self.watcher.conclude(examine(log, self.own), step)
+        self._tell_of_own_checks(log.notes)
         self.write()
 
     def write(self) -> None:

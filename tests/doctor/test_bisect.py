@@ -240,17 +240,13 @@ def command(capsys, *arguments):
 
 def test_what_cannot_be_bisected_is_refused(tmp_path, capsys):
     flat = [1.0 + 0.1 * (i % 3) for i in range(40)]
-    write_run(
-        tmp_path / "a", {"learn.gamma": 0.9, "seed": 0, "train.total_agent_steps": 4000}, flat
-    )
+    write_run(tmp_path / "a", {"ppo.gamma": 0.9, "seed": 0, "train.total_agent_steps": 4000}, flat)
     write_run(
         tmp_path / "b",
-        {"learn.gamma": 0.9, "seed": 1, "train.total_agent_steps": 4000},
+        {"ppo.gamma": 0.9, "seed": 1, "train.total_agent_steps": 4000},
         [f - 0.9 for f in flat],
     )
-    write_run(
-        tmp_path / "c", {"learn.gamma": 0.5, "seed": 1, "train.total_agent_steps": 4000}, flat
-    )
+    write_run(tmp_path / "c", {"ppo.gamma": 0.5, "seed": 1, "train.total_agent_steps": 4000}, flat)
     for other, words in (("b", "no setting"), ("c", "do not part"), ("nowhere", "no run")):
         status, _, error = command(capsys, tmp_path / "a", tmp_path / other)
         assert status == 2 and words in error
@@ -265,12 +261,12 @@ def test_on_real_runs_one_of_five_settings_is_named(tmp_path, capsys):
     import ludus
 
     harmless = {
-        "learn.epochs": 5,
-        "learn.gae_lambda": 0.9,
+        "ppo.epochs": 5,
+        "ppo.gae_lambda": 0.9,
         "policy.activation": "relu",
-        "learn.value_weight": 0.7,
+        "ppo.value_weight": 0.7,
     }
-    for name, changes in (("good", {}), ("bad", {"learn.learning_rate": 1e-7, **harmless})):
+    for name, changes in (("good", {}), ("bad", {"ppo.learning_rate": 1e-7, **harmless})):
         settings = {"train.total_agent_steps": 6_000, "train.threads": 1, "envs": 8, **changes}
         ludus.train(
             "gym:ludus.examine.probes:ProbeMatch-v0", run=tmp_path / name, quiet=True, **settings
@@ -288,7 +284,7 @@ def test_on_real_runs_one_of_five_settings_is_named(tmp_path, capsys):
     told = json.loads(out)
     assert (
         status == 0
-        and [c["keys"] for c in told["causes"]] == [["learn.learning_rate"]]
+        and [c["keys"] for c in told["causes"]] == [["ppo.learning_rate"]]
         and len(told["differences"]) == 5
     )
     again = json.loads(command(capsys, *arguments)[1])
@@ -302,11 +298,21 @@ def test_a_trial_has_the_good_settings_but_for_its_subset():
     from ludus.examine.launch import Launcher
 
     made = Launcher(
-        {"learn.gamma": 0.9, "game.speed": 2, "seed": 7}, {"learn.gamma": 0.5, "learn.clip": 0.1}, 1
+        {"ppo.gamma": 0.9, "game.speed": 2, "seed": 7}, {"ppo.gamma": 0.5, "ppo.clip": 0.1}, 1
     )
-    assert made.settings(Trial(frozenset(), 3)) == {"learn.gamma": 0.9, "game.speed": 2, "seed": 3}
-    both = made.settings(Trial(frozenset(["learn.gamma", "game.speed"]), 3))
-    assert both == {"learn.gamma": 0.5, "seed": 3}  # what the bad run does not set is not set
+    assert made.settings(Trial(frozenset(), 3)) == {"ppo.gamma": 0.9, "game.speed": 2, "seed": 3}
+    both = made.settings(Trial(frozenset(["ppo.gamma", "game.speed"]), 3))
+    assert both == {"ppo.gamma": 0.5, "seed": 3}  # what the bad run does not set is not set
+
+
+def test_an_algorithm_brings_its_own_settings():
+    from ludus.examine.launch import Launcher
+
+    good = {"algorithm": "ppo", "envs": 8, "ppo.clip": 0.2, "ppo.gamma": 0.9}
+    bad = {"algorithm": "rainbow", "envs": 4, "rainbow.n_step": 5, "rainbow.gamma": 0.5}
+    made = Launcher(good, bad, 1)
+    assert made.settings(Trial(frozenset(["algorithm"]), 3)) == {**bad, "envs": 8, "seed": 3}
+    assert made.settings(Trial(frozenset(["envs"]), 3)) == {**good, "envs": 4, "seed": 3}
 
 
 def test_settings_that_are_refused_give_a_result_without_a_number(tmp_path):
@@ -314,7 +320,7 @@ def test_settings_that_are_refused_give_a_result_without_a_number(tmp_path):
     from ludus.examine.launch import run_trial
 
     config = Config(game="gym:CartPole-v1", envs=4)
-    config.learn.minibatches, config.train.total_agent_steps, config.train.threads = 7, 1_000, 1
+    config.learner.minibatches, config.train.total_agent_steps, config.train.threads = 7, 1_000, 1
     (tmp_path / "trial.json").write_text(json.dumps({"subset": [], "values": flatten(config)}))
     run_trial(tmp_path)
     assert json.loads((tmp_path / "result.json").read_text()) == {

@@ -44,7 +44,7 @@ def change(log: Log, name: str, values: np.ndarray) -> None:
 
 def value_runs_away(log: Log) -> None:
     """Ends a thousand times above its lowest, at 50, while nothing is learnt."""
-    put(log, "ppo/agent/value_loss", np.geomspace(0.05, 50.0, len(rows(log))))
+    put(log, "learner/agent/value_loss", np.geomspace(0.05, 50.0, len(rows(log))))
     put(log, "episode/agent/return", 20.0 + np.random.default_rng(0).normal(size=len(rows(log))))
 
 
@@ -60,7 +60,9 @@ def test_a_role_that_is_held_still_for_a_while_is_not_sick():
     waits = np.arange(len(rows(log))) < 0.8 * len(rows(log))
     for key in ("lr", "grad_norm", "approx_kl"):
         change(
-            log, f"ppo/runner/{key}", np.where(waits, 0.0, log.curves[f"ppo/runner/{key}"].values)
+            log,
+            f"learner/runner/{key}",
+            np.where(waits, 0.0, log.curves[f"learner/runner/{key}"].values),
         )
     assert not {"policy_frozen", "gradient_vanishes", "gradient_explodes"} & {
         f.check for f in examine(log)
@@ -72,7 +74,7 @@ def test_a_value_loss_that_leaves_zero_is_no_divergence():
     rises to its usual 0.3."""
     log = healthy()
     value_runs_away(log)
-    change(log, "ppo/agent/value_loss", log.curves["ppo/agent/value_loss"].values * 0.006)
+    change(log, "learner/agent/value_loss", log.curves["learner/agent/value_loss"].values * 0.006)
     assert "value_loss_grows" not in {f.check for f in examine(log)}
 
 
@@ -462,8 +464,8 @@ def test_a_return_that_falls_with_the_share_of_random_actions_is_no_wrong_sign(
     ) + 0.3 * np.random.default_rng(0).normal(size=40)
     values = {
         "episode/agent/return": returns,
-        "rainbow/agent/epsilon": epsilon,
-        "rainbow/agent/loss": np.ones(40),
+        "learner/agent/epsilon": epsilon,
+        "learner/agent/value_loss": np.ones(40),
     }
     log = Log("x", {name: Curve(name, steps, v) for name, v in values.items()})
     (found,) = return_flat(log)
@@ -537,7 +539,7 @@ def test_a_task_that_was_solved_long_before_the_policy_was_certain():
     measure of random play."""
     rows = np.arange(120)
     log = early_certain(noisy(20 + 480 * np.clip(rows / 6, 0, 1), 3.0))
-    change(log, "ppo/agent/entropy", np.where(rows < 40, np.linspace(1.38, 0.1, 120), 0.01))
+    change(log, "learner/agent/entropy", np.where(rows < 40, np.linspace(1.38, 0.1, 120), 0.01))
     assert not list(entropy_collapsed(log))
 
 
@@ -559,7 +561,7 @@ def test_a_rise_that_broke_off_is_not_called_none():
 def test_a_network_that_broke_is_no_change_of_the_game(broken, told):
     lengths = np.where(np.arange(120) < 60, 300.0, 9.0)
     log = log_of(length=noisy(lengths, 0.2), **{"return": noisy(lengths, 0.2)})
-    log.not_finite = {} if broken is None else {"ppo/agent/grad_norm": broken}
+    log.not_finite = {} if broken is None else {"learner/agent/grad_norm": broken}
     assert [f.check for f in game_changed(log)] == (["game_changed"] if told else [])
 
 
@@ -574,7 +576,9 @@ def test_a_network_that_broke_is_no_change_of_the_game(broken, told):
     ],
 )
 def test_a_policy_that_stays_random_is_told_what_keeps_it_so(curves, words):
-    (found,) = entropy_stuck(log_of(**{"entropy": 1.386, "return": noisy(20.0), **curves}))
+    log = log_of(**{"entropy": 1.386, "return": noisy(20.0), **curves})
+    log.config = {"algorithm": "ppo", "ppo.entropy": None}
+    (found,) = entropy_stuck(log)
     assert words in found.fix and bool(found.overrides) == ("to 0.01" in words)
 
 
@@ -645,8 +649,8 @@ def test_levels_known_by_heart_are_not_told_before_every_env_has_played_some():
 def test_a_policy_that_is_lost_in_the_first_updates(stored, far, told):
     log = healthy()
     log.began_with = began_with(stored)
-    kl = log.curves["ppo/agent/approx_kl"].values
-    change(log, "ppo/agent/approx_kl", np.where(np.arange(len(kl)) == 0, far, kl))
+    kl = log.curves["learner/agent/approx_kl"].values
+    change(log, "learner/agent/approx_kl", np.where(np.arange(len(kl)) == 0, far, kl))
     found = [f for f in examine(log) if f.check == "beginning_lost"]
     assert [f.severity for f in found] == ([told] if told else [])
     assert not found or ("runs/fighter" in found[0].cause and f"KL {far:.3g}" in found[0].evidence)

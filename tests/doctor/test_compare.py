@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from ludus.cli import main
-from ludus.doctor.compare import Difference, compare, suspicion
+from ludus.doctor.compare import Difference, compare, setting_differences, suspicion
 from ludus.errors import LudusError
 
 VALUES = {
     "game": "x",
     "seed": 0,
-    "learn.gamma": 0.99,
-    "learn.learning_rate": 1e-3,
-    "learn.epochs": 4,
+    "ppo.gamma": 0.99,
+    "ppo.learning_rate": 1e-3,
+    "ppo.epochs": 4,
     "log.episodes": 10,
 }
 
@@ -52,21 +52,21 @@ def write(
 
 
 def test_settings_with_their_origin_bookkeeping_apart(tmp_path):
-    a = write(tmp_path / "a", origins={"learn.learning_rate": "recipe"})
+    a = write(tmp_path / "a", origins={"ppo.learning_rate": "recipe"})
     b = write(
         tmp_path / "b",
-        changes={"learn.learning_rate": 0.1, "learn.epochs": 5, "log.episodes": 20},
+        changes={"ppo.learning_rate": 0.1, "ppo.epochs": 5, "log.episodes": 20},
         seed=3,
-        origins={"learn.learning_rate": "command line"},
+        origins={"ppo.learning_rate": "command line"},
     )
     c = compare(a, b)
-    assert [d.key for d in c.settings][:2] == ["learn.learning_rate", "learn.epochs"]
+    assert [d.key for d in c.settings][:2] == ["ppo.learning_rate", "ppo.epochs"]
     assert c.settings[0].origin == ("recipe", "command line") and (
         c.settings[0].a,
         c.settings[0].b,
     ) == (1e-3, 0.1)
     # neither seed nor log
-    assert [d.key for _, d in c.suspects] == ["learn.learning_rate", "learn.epochs"]
+    assert [d.key for _, d in c.suspects] == ["ppo.learning_rate", "ppo.epochs"]
 
 
 def test_where_curves_part_and_by_how_much(tmp_path):
@@ -131,10 +131,10 @@ def test_versions_phases_and_the_game(tmp_path):
 
 def test_a_large_change_is_more_suspect_than_a_small_one():
     large, small = (
-        suspicion(Difference("learn.learning_rate", 1e-3, b, "setting")) for b in (0.1, 1.1e-3)
+        suspicion(Difference("ppo.learning_rate", 1e-3, b, "setting")) for b in (0.1, 1.1e-3)
     )
     derived = suspicion(
-        Difference("learn.learning_rate", 1e-3, 0.1, "setting", ("derived", "derived"))
+        Difference("ppo.learning_rate", 1e-3, 0.1, "setting", ("derived", "derived"))
     )
     assert large == pytest.approx(0.9) and small < 0.55 and derived == pytest.approx(0.45)
     assert suspicion(Difference("policy.hidden", [64], [32], "setting")) < small
@@ -144,7 +144,7 @@ def test_the_command(tmp_path, capsys):
     a = write(tmp_path / "a")
     b = write(
         tmp_path / "b",
-        changes={"learn.learning_rate": 0.1},
+        changes={"ppo.learning_rate": 0.1},
         returns=np.linspace(10, -10, 40),
         seed=1,
     )
@@ -155,7 +155,7 @@ def test_the_command(tmp_path, capsys):
         out = capsys.readouterr().out
     told = json.loads(out)
     assert (
-        told["suspects"][0]["key"] == "learn.learning_rate"
+        told["suspects"][0]["key"] == "ppo.learning_rate"
         and told["curves"][0]["curve"] == "episode/agent/return"
     )
     with pytest.raises(SystemExit) as ended:
@@ -174,26 +174,33 @@ def test_what_is_broken_or_missing(tmp_path):
         compare(a, b)
 
 
-def test_settings_of_an_algorithm_that_neither_run_used_are_left_out(tmp_path):
-    for i, (algorithms, keys) in enumerate(
-        [
-            (("ppo", "ppo"), ["learn.gamma"]),
-            (("rainbow", "rainbow"), ["rainbow.n_step"]),
-            (("ppo", "rainbow"), ["algorithm", "learn.gamma", "rainbow.n_step"]),
-        ]
-    ):
-        a = write(tmp_path / f"a{i}", changes={"algorithm": algorithms[0], "rainbow.n_step": 3})
-        b = write(
-            tmp_path / f"b{i}",
-            changes={"algorithm": algorithms[1], "rainbow.n_step": 5, "learn.gamma": 0.5},
-        )
-        assert sorted(d.key for d in compare(a, b).settings) == keys
+PPO = {"algorithm": "ppo", "policy.network": "standard", "ppo.gamma": 0.99, "ppo.clip": 0.2}
+OTHER = {
+    "algorithm": "my_lab.learners:ActorCritic",
+    "policy.network": "strategy",
+    "policy.strategy.width": 8,
+    "actor_critic.gamma": 0.9,
+    "actor_critic.steps": 5,
+}
+
+
+def test_settings_of_two_algorithms_belong_to_that_one_difference():
+    """Those that both have are told beside it; what only one has is no difference by itself."""
+    found = setting_differences({"values": PPO}, {"values": OTHER})
+    assert [(d.key, d.a, d.b, d.kind) for d in found] == [
+        ("algorithm", "ppo", "my_lab.learners:ActorCritic", "setting"),
+        ("policy.network", "standard", "strategy", "setting"),
+        ("ppo.gamma, actor_critic.gamma", 0.99, 0.9, "of a component"),
+    ]
+    wider = {**OTHER, "policy.strategy.width": 16, "actor_critic.steps": 9}
+    same = setting_differences({"values": OTHER}, {"values": wider})
+    assert [d.key for d in same] == ["policy.strategy.width", "actor_critic.steps"]
 
 
 def test_curves_of_different_games_are_not_compared(tmp_path, capsys):
     a, b = (
         write(tmp_path / "a"),
-        write(tmp_path / "b", changes={"game": "y", "learn.gamma": 0.5}, returns=np.full(40, 90.0)),
+        write(tmp_path / "b", changes={"game": "y", "ppo.gamma": 0.5}, returns=np.full(40, 90.0)),
     )
     assert compare(a, b).partings
     assert not compare(a, b, [{"key": "game", "a": "x", "b": "y", "text": "another game"}]).partings

@@ -40,9 +40,9 @@ def test_a_run_belongs_to_the_recipe_it_differs_least_from():
         "racing_lidar",
         [],
     )
-    assert false_alarms.recipe_of({**values, "learn.gamma": 0.5}) == (
+    assert false_alarms.recipe_of({**values, "rainbow.gamma": 0.5}) == (
         "racing_lidar",
-        ["learn.gamma"],
+        ["rainbow.gamma"],
     )
     assert false_alarms.recipe_of({**values, "game.reach": 2.0}) == ("racing_lidar", ["game.reach"])
 

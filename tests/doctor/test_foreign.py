@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 
+from ludus.doctor.checks.gradients import not_finite
 from ludus.doctor.finding import Finding
 from ludus.doctor.foreign import in_their_words
 from ludus.doctor.log import Log, read_log
 from ludus.doctor.watch import examine
 
-OURS = re.compile(r"(?:learn|rainbow|policy)\.[a-z]|--learn|(?:ppo|goal|rainbow|episode)/agent/")
+OURS = re.compile(r"(?:ppo|rainbow|policy)\.[a-z]|(?:learner|goal|episode)/agent/")
 
 
 def table(folder, rows=60, **columns):
@@ -89,24 +90,18 @@ def test_the_goal_has_its_own_name(tmp_path):
 
 
 def test_runs_of_ours_keep_names_and_options():
-    found = Finding(
-        check="x",
-        severity="info",
-        cause="q_mean",
-        evidence="",
-        fix="set learn.entropy=0",
-        confidence=1.0,
-    )
-    assert in_their_words(found, Log("here")).fix == "set the entropy coefficient at 0"
-    log = Log("here", ours=True, not_finite={"ppo/agent/value_loss": 7})
-    assert "'ppo/agent/value_loss'" in examine(log)[0].cause and examine(log)[0].overrides
+    log = Log("here", ours=True, not_finite={"learner/agent/value_loss": 7})
+    log.config = {"algorithm": "ppo", "ppo.learning_rate": 1e-3}
+    (found,) = not_finite(log)
+    assert "'learner/agent/value_loss'" in found.cause
+    assert found.overrides == {"ppo.learning_rate": "*0.1"}
 
 
 def test_a_name_that_several_columns_share_stays():
     found = Finding(
         check="x",
         severity="info",
-        cause="q_mean of red; ppo/red/q_mean",
+        cause="q_mean of red; learner/red/q_mean",
         evidence="",
         fix="",
         confidence=1.0,
@@ -114,8 +109,8 @@ def test_a_name_that_several_columns_share_stays():
     log = Log(
         "here",
         theirs={
-            "ppo/red/q_mean": "learners/red/qf_mean",
-            "ppo/blue/q_mean": "learners/blue/qf_mean",
+            "learner/red/q_mean": "learners/red/qf_mean",
+            "learner/blue/q_mean": "learners/blue/qf_mean",
         },
     )
     assert in_their_words(found, log).cause == "q_mean of red; learners/red/qf_mean"

@@ -17,9 +17,9 @@ from ludus.doctor.log import Curve, Log
 )
 def test_what_holds_it_is_named(value_loss, clip_fraction, why):
     values = {
-        "ppo/agent/approx_kl": 1e-8,
-        "ppo/agent/value_loss": value_loss,
-        "ppo/agent/clip_fraction": clip_fraction,
+        "learner/agent/approx_kl": 1e-8,
+        "learner/agent/value_loss": value_loss,
+        "learner/agent/clip_fraction": clip_fraction,
     }
     steps = np.arange(20)
     log = Log("test", {n: Curve(n, steps, np.full(20, float(v))) for n, v in values.items()})

@@ -51,7 +51,7 @@ BLAMED = {
         "goal/chaser/catch_rate": np.full(ROWS, 0.99),
     },
     return_falls: {"episode/a/return": FALLING},
-    return_flat: {"episode/a/return": 20 + np.sin(STEPS), "ppo/a/entropy": np.full(ROWS, 0.5)},
+    return_flat: {"episode/a/return": 20 + np.sin(STEPS), "learner/a/entropy": np.full(ROWS, 0.5)},
     return_swings: {
         "episode/a/return": np.where(
             np.arange(ROWS) < 5, 0.0, 65 + 35 * np.sin(np.arange(ROWS) / 2.5)

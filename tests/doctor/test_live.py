@@ -82,7 +82,7 @@ def test_a_finding_is_certain_once_and_only_when_seen_twice():
 
 
 def test_early_in_the_budget_only_what_cannot_mend_itself_is_critical():
-    watcher, broken = Watcher({}), {"progress/agent_steps": 1, "ppo/agent/policy_loss": None}
+    watcher, broken = Watcher({}), {"progress/agent_steps": 1, "learner/agent/policy_loss": None}
     for line in lines_of("sick_entropy"):
         watcher.add(line)
     watcher.look(100, 0.1)
@@ -102,7 +102,7 @@ def test_that_nothing_is_learnt_is_a_note_then_a_warning_then_critical(share, se
             {
                 "progress/agent_steps": 1000 * i,
                 "episode/agent/return": 10 + random.normal(),
-                "ppo/agent/policy_loss": 0.1,
+                "learner/agent/policy_loss": 0.1,
             }
         )
     watcher.look(200_000, share)

@@ -200,7 +200,7 @@ def test_tensorboard_events_with_names_of_cleanrl(tmp_path):
         )
     writer.close()
     log = read_log(tmp_path)
-    curve = log.get("ppo/agent/entropy")
+    curve = log.get("learner/agent/entropy")
     assert (
         curve is not None
         and curve.values[0] == pytest.approx(0.6931, abs=1e-3)
@@ -376,7 +376,7 @@ def test_a_run_that_died_early_is_not_called_healthy(tmp_path):
             if rows < 12
             else []
         )
-    broken = {**json.loads(lines[5]), "ppo/chaser/policy_loss": None}
+    broken = {**json.loads(lines[5]), "learner/chaser/policy_loss": None}
     (tmp_path / "metrics.jsonl").write_text("\n".join([*lines[:5], json.dumps(broken)]) + "\n")
     assert verdict(examine(read_log(tmp_path))) == "critical"
 
@@ -439,12 +439,9 @@ def test_a_role_without_rows_in_some_iterations_is_read(name, tmp_path):
     shutil.copytree(LOGS / "ludus" / name, tmp_path / name)
     path = tmp_path / name / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    role = next(
-        n.split("/")[1] for line in lines for n in line if n.startswith(("ppo/", "rainbow/"))
-    )
+    role = next(n.split("/")[1] for line in lines for n in line if n.startswith("learner/"))
     own = tuple(
-        f"{family}/{role}/"
-        for family in ("ppo", "rainbow", "episode", "goal", "action", "strategy")
+        f"{family}/{role}/" for family in ("learner", "episode", "goal", "action", "strategy")
     )
     less = [
         line if i % 3 else {n: v for n, v in line.items() if not n.startswith(own)}

@@ -12,26 +12,26 @@ from ludus.doctor.watch import examine
     ("theirs", "ours"),
     [
         ("charts/avg_episodic_return", "episode/agent/return"),  # CleanRL with EnvPool
-        ("losses/qf1_loss", "rainbow/agent/loss"),  # CleanRL's DDPG, TD3, SAC
-        ("learners/default_policy/vf_loss", "ppo/agent/value_loss"),
-        ("learners/red/vf_loss", "ppo/red/value_loss"),
+        ("losses/qf1_loss", "learner/agent/value_loss"),  # CleanRL's DDPG, TD3, SAC
+        ("learners/default_policy/vf_loss", "learner/agent/value_loss"),
+        ("learners/red/vf_loss", "learner/red/value_loss"),
         ("rewards/step", "episode/agent/return"),  # rl_games: by step, not steps
         ("episode_lengths/step", "episode/agent/length"),
         ("Train/mean_episode_length", "episode/agent/length"),  # RSL-RL
-        ("Policy/mean_noise_std", "ppo/agent/std"),
+        ("Policy/mean_noise_std", "learner/agent/std"),
         ("Environment/Cumulative Reward", "episode/agent/return"),  # ML-Agents
         ("Reward / Total reward (mean)", "episode/agent/return"),  # skrl
         ("Episode / Total timesteps (mean)", "episode/agent/length"),
         ("Train/AverageReturns", "episode/agent/return"),  # Dopamine
         ("AverageEpRet", "episode/agent/return"),  # Spinning Up
-        ("AverageVVals", "ppo/agent/value_mean"),
-        ("train/ent_coef", "rainbow/agent/temperature"),  # of SB3's SAC: PPO does not log its own
-        ("losses/alpha", "rainbow/agent/temperature"),
+        ("AverageVVals", "learner/agent/value_mean"),
+        ("train/ent_coef", "learner/agent/temperature"),  # of SB3's SAC: PPO does not log its own
+        ("losses/alpha", "learner/agent/temperature"),
         (
             "info/learner/default_policy/learner_stats/entropy_coeff",
-            "ppo/agent/entropy_coefficient",
+            "learner/agent/entropy_coefficient",
         ),
-        ("learners/red/curr_entropy_coeff", "ppo/red/entropy_coefficient"),
+        ("learners/red/curr_entropy_coeff", "learner/red/entropy_coefficient"),
     ],
 )
 def test_a_name_is_recognised(theirs, ours):
@@ -42,7 +42,7 @@ def test_what_is_minus_the_entropy_is_negated():
     assert (
         ours_for("train/entropy_loss")
         == ours_for("Loss / Entropy loss")
-        == ("ppo/agent/entropy", -1.0)
+        == ("learner/agent/entropy", -1.0)
     )
 
 

@@ -8,21 +8,7 @@ import numpy as np
 import pytest
 
 import ludus
-from ludus.config import (
-    CheckpointConfig,
-    Config,
-    CurriculumConfig,
-    EvalConfig,
-    LeagueConfig,
-    LogConfig,
-    PolicyConfig,
-    PPOConfig,
-    RainbowConfig,
-    Stage,
-    StrategyConfig,
-    TasksConfig,
-    TrainConfig,
-)
+from ludus.config import unflatten
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.watch import checked
 from ludus.files import read_lines
@@ -40,6 +26,7 @@ SHAPES = {
     "late": np.repeat([0.0, 1.0], 30),
 }
 NOT_HERE = {
+    "loss": "of other libraries",
     "memory/gpu_allocated_mb": "on a GPU",
     "memory/client_mb": "of remote envs",
     "memory/workers_mb": "of envs in processes of their own",
@@ -63,6 +50,11 @@ class Asked(Log):
     beginnings: set[str] = field(default_factory=set)
     dice: random.Random = field(default_factory=random.Random)
     usual: str = "stands"
+    values: bool = False
+
+    @property
+    def by_values(self):
+        return self.values
 
     def make(self, name):
         if name not in self.curves and self.dice.random() < 0.8:
@@ -94,15 +86,19 @@ class Asked(Log):
 def everything_asked():
     """What the checks ask for, over many logs that send them down many paths."""
     names, keys, beginnings = set(), set(), set()
-    for seed in range(500):
+    for seed in range(700):
         dice = random.Random(seed)
         log = Asked(source="log", dice=dice, ours=dice.random() < 0.8)
         log.usual = dice.choice(list(SHAPES))
-        log.self_play = dice.random() < 0.3
+        log.self_play, log.values = dice.random() < 0.3, dice.random() < 0.3
         log.config = {
             "algorithm": dice.choice(("ppo", "rainbow")),
             "envs": 8,
-            "learn.entropy": 0.01,
+            "ppo.entropy": 0.01,
+            "ppo.normalise_values": True,
+            "rainbow.target_every": 100,
+            "rainbow.n_step": 3,
+            "rainbow.gamma": 0.99,
             "checkpoint.best_metric": "eval/self/chaser/return",
             "train.total_agent_steps": 60_000,
             "curriculum.stages": [{}, {}],
@@ -113,61 +109,68 @@ def everything_asked():
     return names, keys, beginnings
 
 
-def config(**changes):
-    base = Config(
-        game="pursuit",
-        game_values={"max_steps": 10},
-        envs=8,
-        policy=PolicyConfig(hidden=(16,)),
-        learn=PPOConfig(rollout=16, epochs=1, minibatches=1),
-        train=TrainConfig(total_agent_steps=2000, threads=1),
-        eval=EvalConfig(episodes=2, against=("self", "bot:flee")),
-        checkpoint=CheckpointConfig(every_agent_steps=1000, every_seconds=None),
-        log=LogConfig(diagnostics_every=2, tensorboard=False),
-    )
-    for name, value in changes.items():
-        setattr(base, name, value)
-    return base
+def values(game, algorithm="ppo", network="standard", **changes):
+    """The configuration of a short run, by dotted names."""
+    return {
+        "game": game,
+        "algorithm": algorithm,
+        "policy.network": network,
+        "envs": 8,
+        "policy.hidden": [16],
+        "train.total_agent_steps": 2000,
+        "train.threads": 1,
+        "eval.episodes": 2,
+        "checkpoint.every_agent_steps": 1000,
+        "checkpoint.every_seconds": None,
+        "log.diagnostics_every": 2,
+        "log.tensorboard": False,
+        **changes,
+    }
 
 
+SHORT = {"ppo.rollout": 16, "ppo.epochs": 1, "ppo.minibatches": 1}
+PURSUIT = {**SHORT, "game.max_steps": 10, "eval.against": ["self", "bot:flee"]}
+STRATEGY = {"size": "small", "entries": "other0_", "history": 8, "layers": 1, "heads": 1}
+STAGES = [
+    {
+        "mix": "self 1, pool 2, bot:flee 1",
+        "metric": "goal/chaser/catch_rate",
+        "threshold": 0.0,
+        "least_episodes": 8,
+        "least_agent_steps": 1000,
+    },
+    {"mix": "self 1"},
+]
 RUNS = {
-    "stages": config(
-        policy=PolicyConfig(
-            hidden=(16,),
-            memory="lstm",
-            memory_size=8,
-            network="strategy",
-            network_settings=StrategyConfig(
-                size="small", entries="other0_", history=8, layers=1, heads=1, width=8, vector=8
-            ),
-        ),
-        learn=PPOConfig(rollout=16, bptt=8, epochs=1, minibatches=1),
-        league=LeagueConfig(snapshot_every=500, slots=2),
-        curriculum=CurriculumConfig(
-            stages=(
-                Stage(
-                    mix="self 1, pool 2, bot:flee 1",
-                    metric="goal/chaser/catch_rate",
-                    threshold=0.0,
-                    least_episodes=8,
-                    least_agent_steps=1000,
-                ),
-                Stage(mix="self 1"),
-            )
-        ),
+    "stages": values(
+        "pursuit",
+        network="strategy",
+        **PURSUIT,
+        **{f"policy.strategy.{name}": value for name, value in STRATEGY.items()},
+        **{
+            "policy.strategy.width": 8,
+            "policy.strategy.vector": 8,
+            "policy.memory": "lstm",
+            "policy.memory_size": 8,
+            "ppo.bptt": 8,
+            "league.snapshot_every": 500,
+            "league.slots": 2,
+            "curriculum.stages": STAGES,
+        },
     ),
-    "tasks": config(
-        game_values={"max_steps": 10, "reach": "0.3 -> 0.5"},
-        curriculum=CurriculumConfig(tasks=TasksConfig(vary={"speed": "0.05 to 0.15"}, pool=4)),
+    "tasks": values(
+        "pursuit",
+        **PURSUIT,
+        **{
+            "game.reach": "0.3 -> 0.5",
+            "curriculum.tasks.vary.speed": "0.05 to 0.15",
+            "curriculum.tasks.pool": 4,
+        },
     ),
-    "rainbow": config(
-        game="racing_lidar",
-        game_values={},
-        algorithm="rainbow",
-        rainbow=RainbowConfig(warm_up=100, replay=2000),
-        eval=EvalConfig(episodes=2),
+    "rainbow": values(
+        "racing_lidar", algorithm="rainbow", **{"rainbow.warm_up": 100, "rainbow.replay": 2000}
     ),
-    "gym": config(game="gym:CartPole-v1", game_values={}, eval=EvalConfig(episodes=2)),
+    "gym": values("gym:CartPole-v1", **SHORT),
 }
 
 
@@ -176,7 +179,9 @@ def written(tmp_path_factory):
     """Every name in the logs of runs that use, together, what a recipe may use."""
     found = set()
     for kind, settings in RUNS.items():
-        run = ludus.train(settings, run=tmp_path_factory.mktemp("runs") / kind, quiet=True)
+        run = ludus.train(
+            unflatten(settings), run=tmp_path_factory.mktemp("runs") / kind, quiet=True
+        )
         for file in ("metrics.jsonl", "diagnostics.jsonl"):
             for line in read_lines(run.path / file):
                 found |= set(line)
@@ -184,7 +189,7 @@ def written(tmp_path_factory):
 
 
 def of_any_role(name):
-    """ppo/runner/entropy → ppo/ROLE/entropy."""
+    """learner/runner/entropy → learner/ROLE/entropy."""
     return re.sub(r"/(agent|chaser|runner|driver)(?=/)", "/ROLE", name)
 
 

@@ -25,7 +25,7 @@ def test_a_mean_that_moves_is_told_from_noise(last, worse, learned):
 
 
 def test_a_return_that_falls_from_the_start_on_points_to_a_sign():
-    curve, loss = episodes(20, 14), Curve("ppo/agent/value_loss", np.arange(9), np.ones(9))
+    curve, loss = episodes(20, 14), Curve("learner/agent/value_loss", np.arange(9), np.ones(9))
     (found,) = return_flat(Log("test", {curve.name: curve, loss.name: loss}))
     assert (
         found.severity == "critical"
@@ -47,7 +47,7 @@ def test_a_flat_return_in_a_log_without_any_loss_asks_for_updates():
 def test_a_return_is_not_judged_by_the_episodes_that_end_first(rounds, severity, last):
     """Quick wins end first, so that returns begin high: with two or three episodes an env most of
     the log is of these."""
-    curve, loss = episodes(20, last), Curve("ppo/agent/value_loss", np.arange(9), np.ones(9))
+    curve, loss = episodes(20, last), Curve("learner/agent/value_loss", np.arange(9), np.ones(9))
     finished = Curve("progress/episodes", curve.steps, np.linspace(0, rounds * 8, len(curve)))
     log = Log("test", {c.name: c for c in (curve, loss, finished)}, config={"envs": 8}, ours=True)
     (found,) = return_flat(log)

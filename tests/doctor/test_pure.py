@@ -12,6 +12,7 @@ ALLOWED = {
     "ludus.doctor",
     "ludus.errors",
     "ludus.files",
+    "ludus.imports",
     "ludus.intervals",
     *sys.stdlib_module_names,
 }

@@ -94,7 +94,7 @@ def test_the_reference_with_the_fewest_differences_is_chosen(tmp_path):
     assert (
         chosen is not None
         and chosen.recipe == "b"
-        and differences(chosen, {"game": "pursuit", "envs": 32}) == ["envs"]
+        and differences(chosen, {"game": "pursuit", "algorithm": "ppo", "envs": 32}) == ["envs"]
     )
     assert find(tmp_path, {"game": "pursuit", "algorithm": "rainbow"}) is None
 

@@ -17,7 +17,9 @@ def log_of(seconds_per_step, average=True, learns_from=0):
     late = learns_from < STEPS
     curves = {"speed/average": speed, "progress/agent_steps": STEPS.astype(float)}
     log = Log("test", {n: Curve(n, STEPS, v) for n, v in curves.items()})
-    log.curves["rainbow/agent/loss"] = Curve("rainbow/agent/loss", STEPS[late], np.ones(late.sum()))
+    log.curves["learner/agent/value_loss"] = Curve(
+        "learner/agent/value_loss", STEPS[late], np.ones(late.sum())
+    )
     return log
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import ludus
 from ludus.commands.options import parse_config
-from ludus.config import Config, flatten, refuse_unused, set_value
+from ludus.config import flatten, refuse_unused, set_value
 from ludus.doctor.before import budget, earnings
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log, read_log
@@ -27,11 +27,17 @@ from tests.doctor.test_trial import trial
 LOGS = Path(__file__).parent / "logs" / "ludus"
 RECIPE_OF = {"ppo": "pursuit", "rainbow": "racing_lidar"}
 OPTION = re.compile(
-    r"(?<![\w./])(?:--)?((?:learn|rainbow|policy|train|checkpoint|league|curriculum|game)\.[a-zA-Z][\w.-]*\w)"
+    r"(?<![\w./])(?:--)?((?:ppo|rainbow|policy|train|checkpoint|league|curriculum|game)\.[a-zA-Z][\w.-]*\w)"
 )
 WITH_VALUE = re.compile(
     r"--([a-z]+\.[\w.-]*\w)[ =](-?\d[\w.>-]*|True|False)|(?<!-)\b([a-z]+\.[a-z_.]*[a-z])=([\w.]+)"
 )
+ASKED = re.compile(
+    r"(?:named|flag|equal|lacks|in_brackets)\(\s*log,\s*[\"']([\w.]+)[\"']"
+    r"|(?:option|setting)\([\"']([\w.]+)[\"']\)"
+)
+WITH_STRATEGY = "brawl_strategy"
+RECIPES_OF_ALL = (*RECIPE_OF.values(), WITH_STRATEGY)
 OF_RAINBOW = {"grad_norm", "clipped_updates", "lr"}
 """What its logs have in common with those of PPO."""
 NOT_OF_RAINBOW = re.compile(r"strategy/|sensitivity/.*/memory|action/.*/saturated")
@@ -41,8 +47,8 @@ NOT_OF_RAINBOW = re.compile(r"strategy/|sensitivity/.*/memory|action/.*/saturate
 @functools.cache
 def problem(option: str, algorithm: str, value: str | None = None) -> str:
     """Why an option cannot be typed for a recipe of this algorithm; nothing if it can."""
-    config = load_recipe(RECIPE_OF[algorithm])
     name = option.replace("-", "_")
+    config = load_recipe(WITH_STRATEGY if ".strategy." in name else RECIPE_OF[algorithm])
     try:
         if name not in (*flatten(config), "game.max_steps"):
             set_value(config, name.replace("ROLE", "driver"), 0)
@@ -68,29 +74,33 @@ def problems(finding: Finding, algorithm: str) -> list[str]:
     ]
 
 
+@functools.cache
+def settings_of(algorithm: str) -> dict:
+    """Of a recipe that learns by it."""
+    return flatten(load_recipe(RECIPE_OF[algorithm]))
+
+
 def as_rainbow(log: Log) -> Log:
-    """The same curves as Rainbow would log them, with its loss in place of PPO's and values that
-    diverge with it."""
+    """The same curves as Rainbow would log them, with values that diverge with its loss."""
     curves = {}
     for name, curve in log.curves.items():
         family, _, key = name.partition("/")
         if NOT_OF_RAINBOW.match(name):
             continue
-        if family != "ppo":
+        if family != "learner":
             curves[name] = curve
         elif key.endswith("/value_loss"):
-            for own in ("loss", "q_mean", "td_error"):
-                new = f"rainbow/{key.removesuffix('value_loss')}{own}"
+            for own in ("value_loss", "q_mean", "td_error"):
+                new = f"learner/{key.removesuffix('value_loss')}{own}"
                 curves[new] = Curve(new, curve.steps, curve.values)
         elif key.split("/")[-1] in OF_RAINBOW:
-            curves[f"rainbow/{key}"] = Curve(f"rainbow/{key}", curve.steps, curve.values)
-    broken = {name.replace("ppo/", "rainbow/"): step for name, step in log.not_finite.items()}
+            curves[f"learner/{key}"] = Curve(f"learner/{key}", curve.steps, curve.values)
     return Log(
         log.source,
         curves,
-        broken,
+        log.not_finite,
         log.lists,
-        {**log.config, "algorithm": "rainbow"},
+        settings_of("rainbow"),
         ours=True,
         better_low=log.better_low,
     )
@@ -101,7 +111,7 @@ def explodes(log: Log) -> Log:
     for name, curve in list(log.curves.items()):
         if name.endswith(("/grad_norm", "_loss", "/value_mean")):
             log.curves[name] = Curve(name, curve.steps, np.geomspace(1e-3, 1e5, len(curve)))
-    log.not_finite["ppo/agent/value_loss"] = log.steps
+    log.not_finite["learner/agent/value_loss"] = log.steps
     return log
 
 
@@ -137,7 +147,7 @@ def test_fixes_of_runs_are_for_the_algorithm_in_use(algorithm):
 
 @pytest.mark.parametrize(
     ("algorithm", "gamma"),
-    [("ppo", "learn.gamma"), ("ppo", "learn.roles.chaser.gamma"), ("rainbow", "rainbow.gamma")],
+    [("ppo", "ppo.gamma"), ("ppo", "ppo.roles.chaser.gamma"), ("rainbow", "rainbow.gamma")],
 )
 def test_fixes_of_recipes_are_for_the_algorithm_in_use(algorithm, gamma):
     found = [
@@ -187,7 +197,7 @@ def strings(path: Path) -> list[str]:
 
 
 def test_every_option_that_the_doctor_names_exists():
-    """Also in what no stored log brings to light; of whichever algorithm it is."""
+    """Also in what no stored log brings to light; of whichever algorithm and network it is."""
     sources = sorted((Path(ludus.__file__).parent / "doctor").rglob("*.py"))
     named = {
         name
@@ -196,11 +206,23 @@ def test_every_option_that_the_doctor_names_exists():
         for name in OPTION.findall(text)
         if not name.endswith(".ROLE")
     }
-    assert len(named) > 20
-    for name in sorted(named):
-        if name.startswith("game.") or name in ("learn.roles", "curriculum.stages"):
-            continue
-        try:
-            set_value(Config(game="pursuit"), name.replace("-", "_"), 0)
-        except LudusError as error:
-            pytest.fail(str(error))
+    assert len(named) > 5
+    known = {name for recipe in RECIPES_OF_ALL for name in flatten(load_recipe(recipe))}
+    sections = {name.rpartition(".")[0] for name in known}
+    unknown = {name.replace("-", "_") for name in named} - known - sections
+    assert {name for name in unknown if not name.startswith("game.")} <= {"curriculum.stages"}
+
+
+def test_every_setting_that_a_check_asks_for_exists():
+    """Settings of the algorithm are asked for by their last name."""
+    sources = sorted((Path(ludus.__file__).parent / "doctor" / "checks").rglob("*.py"))
+    asked = {
+        name
+        for path in sources
+        for pair in ASKED.findall(path.read_text())
+        for name in pair
+        if name
+    }
+    assert len(asked) > 15
+    known = {name for recipe in RECIPES_OF_ALL for name in flatten(load_recipe(recipe))}
+    assert asked <= known | {name.rpartition(".")[2] for name in known}

@@ -12,7 +12,7 @@ STEPS = np.arange(60) * 100
 
 def log_of(q, returns, lengths):
     values = {
-        "rainbow/agent/q_mean": q,
+        "learner/agent/q_mean": q,
         "episode/agent/return": returns,
         "episode/agent/length": lengths,
     }
@@ -46,7 +46,7 @@ def budgeted(copied_every, updates, returns=0.0, share=1.0, **settings):
     """A run of 60,000 steps and 200 to an episode, `share` of it done, with so many updates so
     far."""
     values = {
-        "rainbow/agent/loss": 1.0,
+        "learner/agent/value_loss": 1.0,
         "episode/agent/return": returns,
         "episode/agent/length": 200,
         "progress/updates": updates,

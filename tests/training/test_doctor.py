@@ -225,7 +225,7 @@ def doctor_of(path: Path, on_critical: str) -> RunDoctor:
 def test_a_doctor_that_fails_is_told_of_once_a_look_and_training_goes_on(
     tmp_path, monkeypatch, capsys
 ):
-    def fails(log):
+    def fails(log, own):
         raise ValueError("an empty column")
 
     monkeypatch.setattr(live, "checked", fails)

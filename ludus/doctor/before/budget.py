@@ -26,6 +26,8 @@ class Budget:
 
     refused: str = ""
     """Why training would not even start."""
+    section: str = ""
+    """The section of the algorithm's settings; empty: fixes name none of them."""
     iterations: float | None = None
     updates: float | None = None
     episodes_per_env: float | None = None
@@ -158,6 +160,7 @@ def exploration_budget(budget: Budget) -> Iterator[Finding]:
     shares = ", ".join(f"{e:.2g} at {s:.0%}" for s, e in sorted(budget.epsilon.items()))
     early, late = budget.epsilon[min(budget.epsilon)], budget.epsilon[max(budget.epsilon)]
     spent, never = early <= EXPLORED_OUT and early == late, late >= STILL_EXPLORING
+    own = f"{budget.section}." if budget.section else ""
     if spent or never:
         yield Finding(
             check="exploration_budget",
@@ -166,8 +169,12 @@ def exploration_budget(budget: Budget) -> Iterator[Finding]:
             if spent
             else "most actions are still random near the end of the run",
             evidence=f"share of random actions: {shares} of the run",
-            fix="let it fall over about a third of the run: --rainbow.epsilon-unit steps, "
-            "--rainbow.epsilon-over a third of the budget",
+            fix="let it fall over about a third of the run"
+            + (
+                f": --{own}epsilon-unit steps, --{own}epsilon-over a third of the budget"
+                if own
+                else ""
+            ),
             confidence=0.7,
         )
 
@@ -181,6 +188,7 @@ def warm_up_long(budget: Budget) -> Iterator[Finding]:
     """
     if budget.warm_up_share is not None and budget.warm_up_share > LATE_WARM_UP:
         whole = budget.warm_up_share >= 1
+        option = f"{budget.section}.warm_up" if budget.section else "the warm-up"
         yield Finding(
             check="warm_up_long",
             severity="critical" if whole else "warning",
@@ -188,7 +196,7 @@ def warm_up_long(budget: Budget) -> Iterator[Finding]:
             if whole
             else "much of the run passes before the first update",
             evidence=f"the warm-up takes {budget.warm_up_share:.0%} of the budget",
-            fix="lower rainbow.warm_up to a percent of the budget",
+            fix=f"lower {option} to a percent of the budget",
             confidence=0.9 if whole else 0.6,
         )
 

@@ -74,8 +74,8 @@ class Earnings:
     alone."""
     contested: Play | None = None
     """A bot where the others are bots too: it takes longer than against random players."""
-    gamma_option: str = "learn.gamma"
-    """What sets gamma."""
+    gamma_option: str = ""
+    """The full name of what sets gamma; empty: nobody knows."""
     unfinished: tuple[str, ...] = ()
     """Players for whom the time was too short to end all their episodes: who knows what they would
     have earned."""
@@ -254,6 +254,7 @@ def goal_beyond_the_discount(earned: Earnings) -> Iterator[Finding]:
     )
     if left >= FAINT or paid_on_the_way:
         return
+    option, enough = earned.gamma_option, f"{1 - 1 / max(usual, 2):.4g}"
     yield Finding(
         check="goal_beyond_the_discount",
         severity="warning",
@@ -262,9 +263,9 @@ def goal_beyond_the_discount(earned: Earnings) -> Iterator[Finding]:
         evidence=f"the first goal comes after {usual:.0f} steps (median); gamma {earned.gamma:g} "
         f"looks {1 / (1 - earned.gamma):.0f} ahead; "
         f"nothing is paid on the way",
-        fix=f"--{earned.gamma_option} {1 - 1 / max(usual, 2):.4g}",
+        fix=f"--{option} {enough}" if option else f"gamma at {enough}",
         confidence=0.6,
-        overrides={earned.gamma_option: f"{1 - 1 / max(usual, 2):.4g}"},
+        overrides={option: enough} if option else {},
     )
 
 

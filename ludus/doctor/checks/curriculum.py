@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ludus.doctor.checks import check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import SECONDS, STEPS, Log
 
 MOST_OF_THE_BUDGET = 0.5
 
 
+@check(family="curriculum", figure="curriculum/stage")
 def stage_not_passed(log: Log) -> Iterator[Finding]:
     """A stage of the curriculum has taken half of the budget, and what ends it is not reached.
     Nothing is said where the stage ends after a number of steps anyway.
@@ -66,6 +68,3 @@ def _budget_spent(log: Log) -> float:
         if found is not None and total:
             shares.append(float(found.values[-1]) / float(total))
     return min(1.0, max(shares))
-
-
-CHECKS = (stage_not_passed,)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import SECOND_HALF, check
 from ludus.doctor.checks.environment import rows_alike
 from ludus.doctor.checks.updates import CERTAIN, frozen_at
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
+from ludus.doctor.options import equal, flag, lacks, named, overrides
 from ludus.doctor.progress import Progress, of_role, same_but_sooner
 from ludus.doctor.statistics import head, medians, tail
 
@@ -44,6 +46,77 @@ def _choices(curve: Curve) -> bool:
     )
 
 
+@check(family="entropy", figure="learner/ROLE/entropy")
+def entropy_collapsed(log: Log) -> Iterator[Finding]:
+    """The policy became certain early, before it was any good. Where the return has risen, but by
+    less than two fifths since the first rows, this is a warning.
+
+    One update too large, or advantages of one sign, drive all probability to one action. From then
+    on the others are never tried, so nothing can show that they are better. A policy that is
+    certain because it has solved the task is healthy.
+
+    Lower the learning rate, normalise advantages, add a little entropy (0.01), start again: a
+    collapsed policy seldom comes back.
+    """
+    for role in log.roles():
+        curve = log.of(role, "entropy")
+        if curve is None or len(curve) < 12 or not _choices(curve):
+            continue
+        start = float(curve.values[0])
+        limit = max(DECIDED * start, CERTAIN)
+        below = np.flatnonzero(curve.values < limit)
+        if not len(below) or float(np.median(tail(curve.values))) >= limit:
+            continue
+        since = int(curve.steps[below[0]])
+        failing, hardly = of_role(log, role).failing, _hardly_more(log, role, since)
+        if since > EARLY * curve.last_step or not (failing or hardly):
+            continue
+        yield Finding(
+            check="entropy_collapsed",
+            severity="critical" if failing else "warning",
+            cause=f"the policy of {role} became certain before it was any good: other actions are "
+            "no longer tried",
+            evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step "
+            f"{since:,}; " + ("the return has not risen or not stayed" if failing else hardly),
+            confidence=0.8 if failing else 0.5,
+            fix=f"lower {named(log, 'learning_rate')} to a tenth, {more_entropy(log, '0.01')}, "
+            "and start again",
+            overrides=overrides(log, {"learning_rate": "*0.1", "entropy": "0.01"}),
+            first_step=since,
+            last_step=curve.last_step,
+        )
+
+
+def more_entropy(log: Log, weight: str) -> str:
+    if lacks(log, "entropy"):
+        return f"add an entropy bonus of weight {weight} to the loss"
+    return f"set {equal(log, 'entropy', weight)}"
+
+
+def _hardly_more(log: Log, role: str, since: int) -> str:
+    """Both returns where the last half earns hardly more than the first rows, from before the
+    policy was certain, did; else "". Against its own past, after the game has changed or where only
+    the time counts, earning the same may well be progress."""
+    curve = log.of(role, "return")
+    if curve is None or not of_role(log, role).whole or log.get("league/pool/win_rate") is not None:
+        return ""
+    before = curve.values[curve.steps < since]
+    if (
+        len(before) < FEWEST_BEFORE
+        or log.in_this_game(curve) is not curve
+        or same_but_sooner(log, role) is not None
+    ):
+        return ""
+    first, now = float(head(before).mean()), float(tail(curve.values).mean())
+    hardly = now - first < HARDLY_MORE * abs(first)
+    return (
+        f"return {first:.4g} in the first rows and {now:.4g} over the last half, hardly more"
+        if hardly
+        else ""
+    )
+
+
+@check(family="entropy", figure="learner/ROLE/entropy", early=SECOND_HALF)
 def entropy_stuck(log: Log) -> Iterator[Finding]:
     """The policy is as random as on the first day, and the return has not risen, or hardly.
 
@@ -100,9 +173,7 @@ def _mend(log: Log, role: str) -> tuple[str, dict[str, str]]:
     coefficient is not to blame."""
     logged = log.of(role, "entropy_coefficient")
     coefficient = (
-        log.config.get("learn.entropy")
-        if logged is None
-        else float(np.median(tail(logged.values, 0.3)))
+        log.setting("entropy") if logged is None else float(np.median(tail(logged.values, 0.3)))
     )
     if frozen_at(log, role) is not None:
         return (
@@ -122,9 +193,16 @@ def _mend(log: Log, role: str) -> tuple[str, dict[str, str]]:
             "rewards reach the learner",
             {},
         )
-    now = f" (now {coefficient})" if coefficient else ""
-    to = {"learn.entropy": "0.01" if _above(coefficient, 0.01) else "0"}
-    return f"lower the entropy coefficient{now} to 0.01, or 0 (--learn.entropy)", to
+    if coefficient is None and lacks(log, "entropy"):
+        return (
+            "see whether advantages vary, and whether rewards reach the learner; if the loss has "
+            "an entropy bonus, lower its weight",
+            {},
+        )
+    now, option = f" (now {coefficient})" if coefficient else "", log.option("entropy")
+    to = {"entropy": "0.01" if _above(coefficient, 0.01) else "0"}
+    typed = f" (--{option.replace('_', '-')})" if option else ""
+    return f"lower the entropy coefficient{now} to 0.01, or 0{typed}", overrides(log, to)
 
 
 def _above(coefficient: object, limit: float) -> bool:
@@ -132,6 +210,7 @@ def _above(coefficient: object, limit: float) -> bool:
     return not isinstance(coefficient, int | float) or coefficient > limit
 
 
+@check(family="entropy", figure="learner/ROLE/entropy")
 def entropy_rising(log: Log) -> Iterator[Finding]:
     """A continuous policy becomes more random as training goes on: its deviation grows.
 
@@ -161,73 +240,10 @@ def entropy_rising(log: Log) -> Iterator[Finding]:
             evidence=f"entropy rises from {middle[0]:.3g} to {middle[-1]:.3g} nats ({rising:.0%} "
             "of the way upwards)",
             confidence=0.8 if bad else 0.5,
-            fix="--learn.entropy 0, or a tenth of what it is",
-            overrides={"learn.entropy": "*0.1"},
+            fix="lower the weight of the entropy bonus, if the loss has one; bound the deviation"
+            if lacks(log, "entropy")
+            else f"{flag(log, 'entropy', '0')}, or a tenth of what it is",
+            overrides=overrides(log, {"entropy": "*0.1"}),
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
-
-
-def entropy_collapsed(log: Log) -> Iterator[Finding]:
-    """The policy became certain early, before it was any good. Where the return has risen, but by
-    less than two fifths since the first rows, this is a warning.
-
-    One update too large, or advantages of one sign, drive all probability to one action. From then
-    on the others are never tried, so nothing can show that they are better. A policy that is
-    certain because it has solved the task is healthy.
-
-    Lower the learning rate, normalise advantages, add a little entropy (0.01), start again: a
-    collapsed policy seldom comes back.
-    """
-    for role in log.roles():
-        curve = log.of(role, "entropy")
-        if curve is None or len(curve) < 12 or not _choices(curve):
-            continue
-        start = float(curve.values[0])
-        limit = max(DECIDED * start, CERTAIN)
-        below = np.flatnonzero(curve.values < limit)
-        if not len(below) or float(np.median(tail(curve.values))) >= limit:
-            continue
-        since = int(curve.steps[below[0]])
-        failing, hardly = of_role(log, role).failing, _hardly_more(log, role, since)
-        if since > EARLY * curve.last_step or not (failing or hardly):
-            continue
-        yield Finding(
-            check="entropy_collapsed",
-            severity="critical" if failing else "warning",
-            cause=f"the policy of {role} became certain before it was any good: other actions are "
-            "no longer tried",
-            evidence=f"entropy {start:.3g} in the first row, below {limit:.2g} from step "
-            f"{since:,}; " + ("the return has not risen or not stayed" if failing else hardly),
-            confidence=0.8 if failing else 0.5,
-            fix="lower learn.learning_rate to a tenth, set learn.entropy=0.01, and start again",
-            overrides={"learn.learning_rate": "*0.1", "learn.entropy": "0.01"},
-            first_step=since,
-            last_step=curve.last_step,
-        )
-
-
-def _hardly_more(log: Log, role: str, since: int) -> str:
-    """Both returns where the last half earns hardly more than the first rows, from before the
-    policy was certain, did; else "". Against its own past, after the game has changed or where only
-    the time counts, earning the same may well be progress."""
-    curve = log.of(role, "return")
-    if curve is None or not of_role(log, role).whole or log.get("league/pool/win_rate") is not None:
-        return ""
-    before = curve.values[curve.steps < since]
-    if (
-        len(before) < FEWEST_BEFORE
-        or log.in_this_game(curve) is not curve
-        or same_but_sooner(log, role) is not None
-    ):
-        return ""
-    first, now = float(head(before).mean()), float(tail(curve.values).mean())
-    hardly = now - first < HARDLY_MORE * abs(first)
-    return (
-        f"return {first:.4g} in the first rows and {now:.4g} over the last half, hardly more"
-        if hardly
-        else ""
-    )
-
-
-CHECKS = (entropy_collapsed, entropy_stuck, entropy_rising)

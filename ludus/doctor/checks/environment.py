@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import AT_ONCE, SECOND_HALF, check
 from ludus.doctor.checks.gradients import first_broken
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Log
@@ -22,6 +23,71 @@ SIDE = 12
 means are."""
 
 
+@check(family="environment", early=AT_ONCE)
+def observations_broken(log: Log) -> Iterator[Finding]:
+    """Observation entries that are NaN or infinite, or that never change.
+
+    A sensor divides by zero, an entry is never written, a normaliser met a constant.
+
+    Write the entry, or take it out. Clip what has no bounds.
+    """
+    for name, entries in log.lists.items():
+        if not entries or not name.startswith("observation/"):
+            continue
+        role = name.split("/")[1]
+        if name.endswith("not_finite"):
+            yield Finding(
+                check="observations_broken",
+                severity="critical",
+                cause=f"observations of {role} are not finite",
+                evidence=f"entries: {', '.join(entries[:8])}",
+                confidence=0.95,
+                fix="find the division or logarithm that makes it, and clip",
+            )
+        elif name.endswith("constant"):
+            yield Finding(
+                check="observations_broken",
+                severity="info",
+                cause=f"{len(entries)} observation entries of {role} did not change in a whole "
+                "rollout",
+                evidence=f"entries: {', '.join(entries[:8])}{' …' if len(entries) > 8 else ''}",
+                confidence=0.3,
+                fix="take out what is never written; nothing to do where the game simply did not "
+                "use them yet",
+            )
+
+
+@check(family="environment", figure="episode/ROLE/return")
+def return_not_a_number(log: Log) -> Iterator[Finding]:
+    """The mean return is written as NaN after it had been a number.
+
+    A reward was NaN or infinite (a division by zero in the game), or no episode ended in that
+    iteration and the library writes NaN for an empty mean.
+
+    Check rewards for NaN where they are made. If episodes are longer than an iteration, average
+    over more of them.
+    """
+    for role in log.roles():
+        name = f"episode/{role}/return"
+        curve, since = log.get(name), log.not_finite.get(name)
+        if log.ours or since is None or curve is None or since <= curve.first_step:
+            # ours leave a mean of nothing out; before the first episode ends there is nothing to
+            # average
+            continue
+        yield Finding(
+            check="return_not_a_number",
+            severity="warning",
+            cause=f"the return of {role} is not a number: a reward was NaN, or no episode ended",
+            evidence=f"first at step {since:,}, after {int((curve.steps < since).sum())} rows with "
+            "a number",
+            confidence=0.6,
+            fix="check rewards for NaN where they are made",
+            first_step=since,
+            last_step=log.steps,
+        )
+
+
+@check(family="environment", figure="episode/ROLE/return", early=SECOND_HALF)
 def reward_never_met(log: Log) -> Iterator[Finding]:
     """Every episode earns exactly the same: the reward depends on nothing the agent has done so
     far.
@@ -69,35 +135,7 @@ def rows_alike(log: Log, role: str) -> int:
     return len(curve) if float(np.ptp(curve.values)) <= little else len(early)
 
 
-def return_not_a_number(log: Log) -> Iterator[Finding]:
-    """The mean return is written as NaN after it had been a number.
-
-    A reward was NaN or infinite (a division by zero in the game), or no episode ended in that
-    iteration and the library writes NaN for an empty mean.
-
-    Check rewards for NaN where they are made. If episodes are longer than an iteration, average
-    over more of them.
-    """
-    for role in log.roles():
-        name = f"episode/{role}/return"
-        curve, since = log.get(name), log.not_finite.get(name)
-        if log.ours or since is None or curve is None or since <= curve.first_step:
-            # ours leave a mean of nothing out; before the first episode ends there is nothing to
-            # average
-            continue
-        yield Finding(
-            check="return_not_a_number",
-            severity="warning",
-            cause=f"the return of {role} is not a number: a reward was NaN, or no episode ended",
-            evidence=f"first at step {since:,}, after {int((curve.steps < since).sum())} rows with "
-            "a number",
-            confidence=0.6,
-            fix="check rewards for NaN where they are made",
-            first_step=since,
-            last_step=log.steps,
-        )
-
-
+@check(family="environment", figure="episode/ROLE/length")
 def episodes_too_short(log: Log) -> Iterator[Finding]:
     """Episodes last two steps or less.
 
@@ -124,6 +162,7 @@ def episodes_too_short(log: Log) -> Iterator[Finding]:
             )
 
 
+@check(family="environment", figure="episode/ROLE/length")
 def game_changed(log: Log) -> Iterator[Finding]:
     """Episode length or return jumped from one row to the next and stayed there, though neither a
     schedule nor a stage of the run's own curriculum changed the game there.
@@ -188,6 +227,7 @@ def _changed_on_purpose(log: Log, first: float, last: float) -> bool:
     return False
 
 
+@check(family="environment", figure="game/PARAM")
 def game_values_change(log: Log) -> Iterator[Finding]:
     """A value of the game has changed since the run began, or is another one in training than in
     evaluation. Never more than a note.
@@ -229,46 +269,3 @@ def game_values_change(log: Log) -> Iterator[Finding]:
         first_step=0,
         last_step=log.steps,
     )
-
-
-def observations_broken(log: Log) -> Iterator[Finding]:
-    """Observation entries that are NaN or infinite, or that never change.
-
-    A sensor divides by zero, an entry is never written, a normaliser met a constant.
-
-    Write the entry, or take it out. Clip what has no bounds.
-    """
-    for name, entries in log.lists.items():
-        if not entries or not name.startswith("observation/"):
-            continue
-        role = name.split("/")[1]
-        if name.endswith("not_finite"):
-            yield Finding(
-                check="observations_broken",
-                severity="critical",
-                cause=f"observations of {role} are not finite",
-                evidence=f"entries: {', '.join(entries[:8])}",
-                confidence=0.95,
-                fix="find the division or logarithm that makes it, and clip",
-            )
-        elif name.endswith("constant"):
-            yield Finding(
-                check="observations_broken",
-                severity="info",
-                cause=f"{len(entries)} observation entries of {role} did not change in a whole "
-                "rollout",
-                evidence=f"entries: {', '.join(entries[:8])}{' …' if len(entries) > 8 else ''}",
-                confidence=0.3,
-                fix="take out what is never written; nothing to do where the game simply did not "
-                "use them yet",
-            )
-
-
-CHECKS = (
-    observations_broken,
-    return_not_a_number,
-    reward_never_met,
-    episodes_too_short,
-    game_changed,
-    game_values_change,
-)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import AT_ONCE, check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
+from ludus.doctor.options import equal, in_brackets, named, overrides
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import head, tail, windows
 
-LEARNERS = ("ppo/", "rainbow/", "module/", "units/")
+LEARNERS = ("learner/", "module/", "units/")
 FEWEST_LOOKS = 2
 """In one look all rows may have been idle ones, from which only the value learns."""
 UNDEFINED = ("explained_variance",)
@@ -28,6 +30,7 @@ FEW_DIRECTIONS = 1.5
 """Effective rank: at 1 all inputs look the same to the last layer."""
 
 
+@check(family="gradients", figure="learner/ROLE/grad_norm", early=AT_ONCE)
 def not_finite(log: Log) -> Iterator[Finding]:
     """A loss, a gradient or a statistic of the learner became NaN or infinite.
 
@@ -49,7 +52,7 @@ def not_finite(log: Log) -> Iterator[Finding]:
         confidence=0.95,
         fix="go back to the last checkpoint before this step; lower the learning rate; check "
         "observations and rewards for NaN",
-        overrides={f"{log.section}.learning_rate": "*0.1"},
+        overrides=overrides(log, {"learning_rate": "*0.1"}),
         first_step=step,
         last_step=log.steps,
     )
@@ -66,6 +69,7 @@ def first_broken(log: Log) -> tuple[str, int] | None:
     return min(found, key=lambda pair: pair[1], default=None)
 
 
+@check(family="gradients", figure="learner/ROLE/grad_norm")
 def gradient_vanishes(log: Log) -> Iterator[Finding]:
     """The gradient is zero or next to it for the whole last half.
 
@@ -94,6 +98,7 @@ def gradient_vanishes(log: Log) -> Iterator[Finding]:
             )
 
 
+@check(family="gradients", figure="learner/ROLE/grad_norm")
 def gradient_explodes(log: Log) -> Iterator[Finding]:
     """The gradient's norm, before clipping, has grown a hundredfold since the start.
 
@@ -111,12 +116,14 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
             float(np.median(tail(curve.values, 0.3))),
         )
         if early > 0 and late / early >= GREW:
-            rate = f"lower {log.section}.learning_rate to a third"
+            rate, clip = named(log, "learning_rate"), equal(log, "max_grad_norm", "0.5")
             other = (
-                "scale rewards down (rainbow.reward_scale)"
+                f"scale rewards down{in_brackets(log, 'reward_scale')}"
                 if log.by_values
-                else "normalise returns, learn.max_grad_norm=0.5"
+                else f"normalise returns, {clip}"
             )
+            changes = {"learning_rate": "*0.3"}
+            changes |= {} if log.by_values else {"max_grad_norm": "0.5"}
             yield Finding(
                 check="gradient_explodes",
                 severity="critical" if late / early >= GREW**1.5 else "warning",
@@ -124,9 +131,8 @@ def gradient_explodes(log: Log) -> Iterator[Finding]:
                 evidence=f"gradient norm {early:.3g} at the start, {late:.3g} at the end: "
                 f"{late / early:,.0f} times",
                 confidence=0.7,
-                fix=f"{rate}, {other}",
-                overrides={f"{log.section}.learning_rate": "*0.3"}
-                | ({} if log.by_values else {"learn.max_grad_norm": "0.5"}),
+                fix=f"lower {rate} to a third, {other}",
+                overrides=overrides(log, changes),
                 first_step=_first_above(curve, BEGAN * GREW * early),
                 last_step=curve.last_step,
             )
@@ -141,6 +147,7 @@ def _first_above(curve: Curve, level: float) -> int:
     )
 
 
+@check(family="gradients", figure="module/ROLE/MODULE/gradient")
 def module_without_gradient(log: Log) -> Iterator[Finding]:
     """A module of the network never gets a gradient, while others do.
 
@@ -182,6 +189,7 @@ def _empty(log: Log, role: str, module: str) -> bool:
     return weight is not None and float(np.abs(weight.values).max()) == 0.0
 
 
+@check(family="gradients", figure=("units/ROLE/LAYER/dead_share", "units/ROLE/effective_rank"))
 def dead_units(log: Log) -> Iterator[Finding]:
     """More than half of a layer's units say the same whatever comes in, or the last layer tells
     hardly any inputs apart. While the return is fine this is only noted.
@@ -209,13 +217,10 @@ def dead_units(log: Log) -> Iterator[Finding]:
                     f"{'most units of a layer' if dead else 'the ability to tell inputs apart'}",
                     evidence=f"{curve.name} is {late:.3g} over the last half",
                     confidence=0.6,
-                    fix=f"lower {log.section}.learning_rate to a third and start again; "
-                    "policy.activation=silu",
-                    overrides={f"{log.section}.learning_rate": "*0.3"},
+                    fix=f"lower {named(log, 'learning_rate')} to a third and start again; "
+                    + equal(log, "policy.activation", "silu"),
+                    overrides=overrides(log, {"learning_rate": "*0.3"}),
                     first_step=curve.first_step,
                     last_step=curve.last_step,
                 )
                 break
-
-
-CHECKS = (not_finite, gradient_vanishes, gradient_explodes, module_without_gradient, dead_units)

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import Early, check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.names import LEARNERS
+from ludus.doctor.options import equal, in_brackets, lacks, named, overrides
 from ludus.doctor.progress import (
     Progress,
     competitive,
@@ -46,6 +48,51 @@ SWINGS = 4
 """Falls by half of the range, each made good again: fewer happen to healthy runs."""
 
 
+@check(family="learning", figure="episode/ROLE/return")
+def return_falls(log: Log) -> Iterator[Finding]:
+    """The return was clearly better before and has lost at least half of what it had gained.
+
+    An update too large for the policy (learning rate, clip, too many epochs on one batch) throws it
+    out of the region where its data came from; values that diverge do the same more slowly. In
+    self-play opponents improve too: there a falling return means little, and this check does not
+    look at it.
+
+    Go back to the best checkpoint and continue with a third of the learning rate; set a KL limit
+    (target_kl 0.02).
+    """
+    for role in log.roles():
+        judged, curve = of_role(log, role), log.of(role, "return")
+        if curve is None or not (judged.whole and judged.learned) or judged.lost < HALF:
+            continue
+        yield Finding(
+            check="return_falls",
+            severity="critical" if judged.lost >= GONE else "warning",
+            cause=f"the return of {role} has fallen from its own best: what was learnt is being "
+            "lost",
+            evidence=f"start {judged.start:.4g}, best {judged.best:.4g} from step "
+            f"{judged.best_step:,}, end {judged.end:.4g}: "
+            f"{judged.lost:.0%} of the gain is gone",
+            confidence=0.75,
+            fix="go back to the best checkpoint with a third of the learning rate"
+            + _smaller_changes(log),
+            overrides=overrides(
+                log, {"learning_rate": "*0.3"} | ({} if log.by_values else {"target_kl": "0.02"})
+            ),
+            first_step=judged.best_step,
+            last_step=curve.last_step,
+        )
+
+
+def _smaller_changes(log: Log) -> str:
+    """What keeps an update from changing much, if the learner has that."""
+    if log.by_values:
+        return f", or move the target network more slowly{in_brackets(log, 'target_every')}"
+    return "" if lacks(log, "target_kl") else f", or set {equal(log, 'target_kl', '0.02')}"
+
+
+@check(
+    family="learning", figure="episode/ROLE/return", early=Early(critical_from=0.5, noted_until=0.2)
+)
 def return_flat(log: Log) -> Iterator[Finding]:
     """The mean return at its best is no better than at the start, by more than the curve's own
     noise.
@@ -176,43 +223,64 @@ def _mend(log: Log, role: str, worse: bool, rose: bool, exploring: float) -> str
     )
 
 
-def return_falls(log: Log) -> Iterator[Finding]:
-    """The return was clearly better before and has lost at least half of what it had gained.
+@check(family="learning", figure="episode/ROLE/return")
+def return_swings(log: Log) -> Iterator[Finding]:
+    """The return falls by more than half of its range and recovers, again and again, since the game
+    last changed.
 
-    An update too large for the policy (learning rate, clip, too many epochs on one batch) throws it
-    out of the region where its data came from; values that diverge do the same more slowly. In
-    self-play opponents improve too: there a falling return means little, and this check does not
-    look at it.
+    Updates that are too large for the batch they are made from: each one breaks what the last one
+    built. A mix of opponents of different strength looks the same from afar, but there each
+    opponent's own curve is steady.
 
-    Go back to the best checkpoint and continue with a third of the learning rate; set a KL limit
-    (target_kl 0.02).
+    Lower the learning rate or the clip, enlarge the batch, or log the return per opponent.
     """
     for role in log.roles():
-        judged, curve = of_role(log, role), log.of(role, "return")
-        if curve is None or not (judged.whole and judged.learned) or judged.lost < HALF:
+        found = log.of(role, "return")
+        curve = log.in_this_game(found) if found is not None else None
+        if curve is None or len(curve) < ENOUGH_ROWS or not of_role(log, role).whole:
             continue
-        yield Finding(
-            check="return_falls",
-            severity="critical" if judged.lost >= GONE else "warning",
-            cause=f"the return of {role} has fallen from its own best: what was learnt is being "
-            "lost",
-            evidence=f"start {judged.start:.4g}, best {judged.best:.4g} from step "
-            f"{judged.best_step:,}, end {judged.end:.4g}: "
-            f"{judged.lost:.0%} of the gain is gone",
-            confidence=0.75,
-            fix="go back to the best checkpoint with a third of the learning rate, or "
-            + (
-                "move the target network more slowly (rainbow.target_every)"
-                if log.by_values
-                else "set learn.target_kl=0.02"
-            ),
-            overrides={f"{log.section}.learning_rate": "*0.3"}
-            | ({} if log.by_values else {"learn.target_kl": "0.02"}),
-            first_step=judged.best_step,
-            last_step=curve.last_step,
-        )
+        smooth = np.array([part.mean() for part in windows(curve.values, 60)])
+        span = float(np.ptp(smooth))
+        if span <= 0 or of_role(log, role).flat:
+            continue
+        falls = _falls(smooth, HALF * span)
+        if falls >= SWINGS:
+            yield Finding(
+                check="return_swings",
+                severity="warning",
+                cause=f"the return of {role} swings up and down instead of settling",
+                evidence=f"{falls} falls of more than {HALF:.0%} of its range ({smooth.min():.4g} "
+                f"to {smooth.max():.4g})",
+                confidence=0.55,
+                fix=f"lower {named(log, 'learning_rate')} to a third, or collect twice as much per "
+                f"update{_amount(log)}",
+                overrides=overrides(log, {"learning_rate": "*0.3"}),
+                first_step=curve.first_step,
+                last_step=curve.last_step,
+            )
 
 
+def _amount(log: Log) -> str:
+    """What sets how much is collected for an update."""
+    ratio, rollout = log.option("replay_ratio"), log.option("rollout")
+    if log.by_values and ratio:
+        return f" (half of {ratio})"
+    return f" ({rollout}, envs)" if rollout else ""
+
+
+def _falls(values: np.ndarray, size: float) -> int:
+    """How often a curve falls by `size` from a high before it rises by `size` from a low again."""
+    count, high, low, falling = 0, values[0], values[0], False
+    for value in values:
+        high, low = max(high, value), min(low, value)
+        if not falling and high - value >= size:
+            count, falling, low = count + 1, True, value
+        elif falling and value - low >= size:
+            falling, high = False, value
+    return count
+
+
+@check(family="learning", figure="eval/self/GOAL")
 def evaluation_falls(log: Log) -> Iterator[Finding]:
     """The measure by which the best checkpoint is chosen was surely higher before, where nobody
     else plays.
@@ -253,55 +321,7 @@ def evaluation_falls(log: Log) -> Iterator[Finding]:
     )
 
 
-def return_swings(log: Log) -> Iterator[Finding]:
-    """The return falls by more than half of its range and recovers, again and again, since the game
-    last changed.
-
-    Updates that are too large for the batch they are made from: each one breaks what the last one
-    built. A mix of opponents of different strength looks the same from afar, but there each
-    opponent's own curve is steady.
-
-    Lower the learning rate or the clip, enlarge the batch, or log the return per opponent.
-    """
-    for role in log.roles():
-        found = log.of(role, "return")
-        curve = log.in_this_game(found) if found is not None else None
-        if curve is None or len(curve) < ENOUGH_ROWS or not of_role(log, role).whole:
-            continue
-        smooth = np.array([part.mean() for part in windows(curve.values, 60)])
-        span = float(np.ptp(smooth))
-        if span <= 0 or of_role(log, role).flat:
-            continue
-        falls = _falls(smooth, HALF * span)
-        if falls >= SWINGS:
-            yield Finding(
-                check="return_swings",
-                severity="warning",
-                cause=f"the return of {role} swings up and down instead of settling",
-                evidence=f"{falls} falls of more than {HALF:.0%} of its range ({smooth.min():.4g} "
-                f"to {smooth.max():.4g})",
-                confidence=0.55,
-                fix=f"lower {log.section}.learning_rate to a third, or collect twice as much per "
-                "update "
-                + ("(half of rainbow.replay_ratio)" if log.by_values else "(learn.rollout, envs)"),
-                overrides={f"{log.section}.learning_rate": "*0.3"},
-                first_step=curve.first_step,
-                last_step=curve.last_step,
-            )
-
-
-def _falls(values: np.ndarray, size: float) -> int:
-    """How often a curve falls by `size` from a high before it rises by `size` from a low again."""
-    count, high, low, falling = 0, values[0], values[0], False
-    for value in values:
-        high, low = max(high, value), min(low, value)
-        if not falling and high - value >= size:
-            count, falling, low = count + 1, True, value
-        elif falling and value - low >= size:
-            falling, high = False, value
-    return count
-
-
+@check(family="learning", figure="league/bot:NAME/win_rate")
 def learned_by_heart(log: Log) -> Iterator[Finding]:
     """Against the same scripted opponent, play is worse in evaluation than in training, beyond both
     intervals. Told only when envs have finished four episodes each: of the first ones those that
@@ -353,6 +373,7 @@ def _rounds(log: Log, step: int) -> float:
     return float(episodes.values[here]) / envs if here >= 0 else 0.0
 
 
+@check(family="learning", figure="eval/self/ROLE/return")
 def evaluation_below_training(log: Log) -> Iterator[Finding]:
     """What training has gained does not show in evaluation: over the end of the run evaluations lie
     below training by half of the gain or more, and have not risen by half of it themselves. For
@@ -392,13 +413,3 @@ def evaluation_below_training(log: Log) -> Iterator[Finding]:
         first_step=int(evaluated.steps[late][0]),
         last_step=evaluated.last_step,
     )
-
-
-CHECKS = (
-    return_falls,
-    return_flat,
-    return_swings,
-    evaluation_falls,
-    learned_by_heart,
-    evaluation_below_training,
-)

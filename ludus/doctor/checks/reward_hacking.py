@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ludus.doctor.checks import Early, check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
 from ludus.doctor.progress import FEWEST_ROWS, Progress, progress
@@ -25,6 +26,7 @@ HARDLY = 0.2
 FEWEST_EVALUATIONS = 3
 
 
+@check(family="reward_hacking", figure="goal/ROLE/GOAL")
 def return_without_goal(log: Log) -> Iterator[Finding]:
     """The return rises while the measure of success (catches, wins, finishes) does not, or holds
     while that is lost by half or more.
@@ -127,6 +129,7 @@ def _risen_term(log: Log, role: str) -> str:
     return max(risen)[1] if risen and max(risen)[0] > 3 else ""
 
 
+@check(family="reward_hacking", figure="eval/OPPONENT/GOAL", early=Early(noted_until=0.5))
 def goal_not_reached(log: Log) -> Iterator[Finding]:
     """The measure by which the best checkpoint is chosen is 0 in every evaluation: the goal was not
     reached even once. Nothing is said while training plays an easier game, on its way to the one
@@ -174,6 +177,3 @@ def _on_the_way(log: Log, name: str) -> str:
         if returns is not None
         else ""
     )
-
-
-CHECKS = (return_without_goal, goal_not_reached)

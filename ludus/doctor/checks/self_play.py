@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
+from ludus.doctor.options import full_key
 from ludus.doctor.progress import Fall, progress, sure_fall
 from ludus.doctor.statistics import tail
 from ludus.intervals import is_plain
@@ -30,6 +32,7 @@ def _bot_evaluations(log: Log) -> list[Curve]:
     return out
 
 
+@check(family="self_play", figure="eval/bot:NAME/GOAL")
 def forgetting(log: Log) -> Iterator[Finding]:
     """Against a scripted opponent that never changes, play has become worse than it once was,
     beyond both intervals and beyond what luck does in so many evaluations; and it earns less
@@ -98,6 +101,7 @@ def _still_wins(log: Log, curve: Curve) -> bool:
     return wins is not None and float(wins.values[-1]) >= FULL
 
 
+@check(family="self_play", figure="eval/bot:NAME/GOAL")
 def only_beats_itself(log: Log) -> Iterator[Finding]:
     """Training looks better and better, while against scripted opponents nothing improves. Rows
     from before a game value last changed, and from before every env had an episode, do not count:
@@ -138,6 +142,7 @@ def _improved(log: Log, curve: Curve) -> bool:
     return float(low.values[-1]) > float(high.values[0])
 
 
+@check(family="self_play", figure="episode/ROLE/won")
 def one_sided(log: Log) -> Iterator[Finding]:
     """One role wins nearly every game, in nearly all rows of the last half, or in most rows of the
     whole run. While the game's values still change, or differ from those that evaluations play,
@@ -174,13 +179,16 @@ def one_sided(log: Log) -> Iterator[Finding]:
             if late > ONE_SIDED
             else f"share won at least {usual:.2f} in every second row {rows}, {now:.2f} at its end",
             confidence=0.5,
-            fix="weaker opponents for the other side"  # rainbow has no settings for single roles
-            if log.by_values
-            else f"--learn.roles.{role}.learning-rate a tenth of what it is, or weaker opponents "
-            "for the other side",
+            fix=_weaken(log, role),
             first_step=int(curve.steps[len(curve) // 2 if late > ONE_SIDED else 0]),
             last_step=curve.last_step,
         )
 
 
-CHECKS = (forgetting, only_beats_itself, one_sided)
+def _weaken(log: Log, role: str) -> str:
+    """Settings of a single role are in the config only where some role has them."""
+    rate = full_key(log.config, f"roles.{role}.learning_rate")
+    roles = rate.removesuffix(f"{role}.learning_rate")
+    known = any(name.startswith(roles) for name in log.config)
+    slower = f"a tenth of the learning rate for {role} alone" + (f" ({rate})" if known else "")
+    return f"weaker opponents for the other side, or {slower}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ludus.doctor.checks import check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import SECONDS, STEPS, Curve, Log
 from ludus.doctor.names import LEARNERS
@@ -62,6 +63,7 @@ class Decline:
         return "critical" if self.left < MUCH_SLOWER and self.falling >= 0.75 else "warning"
 
 
+@check(family="throughput", figure=("speed/agent_steps_per_s", "speed/average"), by_clock=True)
 def slowing_down(log: Log) -> Iterator[Finding]:
     """Steps of envs per second fall and keep falling (not those of agents: where agents die there
     are fewer of them, and nothing is slower). What counts is how many a second of processor time
@@ -271,6 +273,42 @@ def grown_phase(log: Log) -> str:
     return phase if phase and grown[phase] > 0.1 else ""
 
 
+@check(family="throughput", figure="speed/share/reset", by_clock=True)
+def resets_dominate(log: Log) -> Iterator[Finding]:
+    """Much of the time goes into resets: worlds are built more than they are played in.
+
+    Every reset makes again what is always the same (terrain, meshes, a physics model, a
+    connection), or episodes end almost as soon as they begin.
+
+    Build once and keep it; in a reset change only what differs between episodes.
+    """
+    resets, steps = log.get("speed/share/reset"), log.get(STEPS)
+    if resets is None or steps is None or len(steps) < FEWEST_ROWS:
+        return
+    since = steps.steps[len(steps) // 2]
+    # rows without a reset count as 0
+    share = float(resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum())
+    if share < RESETS:
+        return
+    lengths = [
+        float(np.median(tail(c.values)))
+        for c in log.starting("episode/")
+        if c.name.endswith("/length")
+    ]
+    yield Finding(
+        check="resets_dominate",
+        severity="warning",
+        cause=f"resets of the env take {share:.0%} of the time",
+        evidence=f"speed/share/reset is {share:.2f} over the last half"
+        + (f"; an episode has {min(lengths):.3g} steps" if lengths else ""),
+        confidence=0.8,
+        fix="build once what is the same in every episode, and reset only what differs",
+        first_step=resets.first_step,
+        last_step=resets.last_step,
+    )
+
+
+@check(family="throughput", figure=("memory/resident_mb", "memory/ram_percent"))
 def memory_grows(log: Log) -> Iterator[Finding]:
     """Resident or GPU memory grows in almost every window and is half as large again as at the
     start.
@@ -312,40 +350,3 @@ def memory_grows(log: Log) -> Iterator[Finding]:
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
-
-
-def resets_dominate(log: Log) -> Iterator[Finding]:
-    """Much of the time goes into resets: worlds are built more than they are played in.
-
-    Every reset makes again what is always the same (terrain, meshes, a physics model, a
-    connection), or episodes end almost as soon as they begin.
-
-    Build once and keep it; in a reset change only what differs between episodes.
-    """
-    resets, steps = log.get("speed/share/reset"), log.get(STEPS)
-    if resets is None or steps is None or len(steps) < FEWEST_ROWS:
-        return
-    since = steps.steps[len(steps) // 2]
-    # rows without a reset count as 0
-    share = float(resets.values[resets.steps >= since].sum() / (steps.steps >= since).sum())
-    if share < RESETS:
-        return
-    lengths = [
-        float(np.median(tail(c.values)))
-        for c in log.starting("episode/")
-        if c.name.endswith("/length")
-    ]
-    yield Finding(
-        check="resets_dominate",
-        severity="warning",
-        cause=f"resets of the env take {share:.0%} of the time",
-        evidence=f"speed/share/reset is {share:.2f} over the last half"
-        + (f"; an episode has {min(lengths):.3g} steps" if lengths else ""),
-        confidence=0.8,
-        fix="build once what is the same in every episode, and reset only what differs",
-        first_step=resets.first_step,
-        last_step=resets.last_step,
-    )
-
-
-CHECKS = (slowing_down, resets_dominate, memory_grows)

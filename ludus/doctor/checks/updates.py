@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import AT_ONCE, check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import Curve, Log
+from ludus.doctor.options import flag, in_brackets, lacks, named, overrides
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import medians, tail
 
@@ -31,47 +33,7 @@ EXPLAINS_NOTHING = 0.05
 WORSE_THAN_NOTHING = -0.5
 
 
-def updates_too_large(log: Log) -> Iterator[Finding]:
-    """Each update moves the policy far from the one that gathered the data (KL), or most rows are
-    clipped.
-
-    The learning rate is too high, or the same batch is used for too many epochs. The data then no
-    longer tells what the new policy would do, and improvement becomes chance.
-
-    Divide the learning rate by ten, use fewer epochs or larger minibatches, or stop an iteration's
-    epochs at a KL of 0.02.
-    """
-    for role in log.roles():
-        kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
-        much, share = _sustained(kl), _sustained(clip)
-        peak = float(kl.values.max()) if kl is not None else 0.0
-        failing = of_role(log, role).failing
-        if kl is not None and much < SMALL_KL:
-            share = 0.0  # rows are clipped because the range is tiny: policy_frozen says so
-        if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
-            continue
-        curve, limit = (
-            (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
-        )
-        assert curve is not None
-        onset = int(curve.steps[np.flatnonzero(curve.values > limit)[0]])
-        bad = failing or much > HUGE_KL
-        yield Finding(
-            check="updates_too_large",
-            severity="critical" if bad else "warning",
-            cause=f"updates throw the policy of {role} far from the one that played",
-            evidence=f"KL {much:.3g} over a fifth of the run, largest {peak:.3g} (0.005 to 0.03 is "
-            f"usual), clip fraction {share:.2f}"
-            + _rise_of_rate(log, role)
-            + (", and the return has not risen or not stayed" if failing else ""),
-            confidence=0.8 if bad else 0.5,
-            fix="--learn.learning-rate a tenth of what it is, or --learn.target-kl 0.02",
-            overrides={"learn.learning_rate": "*0.1", "learn.target_kl": "0.02"},
-            first_step=onset,
-            last_step=curve.last_step,
-        )
-
-
+@check(family="updates", figure="learner/ROLE/approx_kl", early=AT_ONCE)
 def beginning_lost(log: Log) -> Iterator[Finding]:
     """A run that began with a trained policy (`--init-from`) is thrown far from it by its first
     updates: what it knew is lost.
@@ -95,8 +57,9 @@ def beginning_lost(log: Log) -> Iterator[Finding]:
             f"{log.began_with}",
             evidence=f"KL {far:.3g} in the first {FIRST_ROWS} rows (0.005 to 0.03 is usual)",
             confidence=0.9 if far > HUGE_KL else 0.6,
-            fix="--learn.learning-rate a third to a tenth of what it is, and begin again",
-            overrides={"learn.learning_rate": "*0.1"},
+            fix=f"{flag(log, 'learning_rate', 'a third to a tenth of what it is')}, and begin "
+            "again",
+            overrides=overrides(log, {"learning_rate": "*0.1"}),
             first_step=kl.first_step,
             last_step=int(kl.steps[min(FIRST_ROWS, len(kl)) - 1]),
         )
@@ -130,21 +93,76 @@ def _why_frozen(log: Log, role: str) -> tuple[str, str, dict[str, str]]:
     """What holds the policy, what to do, and as overrides."""
     clip, error = log.of(role, "clip_fraction"), _value_error(log, role)
     if clip is not None and float(np.median(clip.values)) > MOSTLY_CLIPPED:
-        return ": the clip range is too small", "--learn.clip 0.2", {"learn.clip": "0.2"}
+        return (
+            ": the clip range is too small",
+            flag(log, "clip", "0.2"),
+            overrides(log, {"clip": "0.2"}),
+        )
     if error > CROWDING:
         why = (
             f": rewards are so large that values, off by {error:.2g}, take all of the clipped "
             "gradient"
         )
-        fix = f"divide rewards by {error:.1g}, or normalise returns (learn.normalise_values=true)"
-        return why, fix, {"learn.normalise_values": "true"}
+        fix = f"divide rewards by {error:.1g}, or normalise returns" + in_brackets(
+            log, "normalise_values", "true"
+        )
+        return why, fix, overrides(log, {"normalise_values": "true"})
+    rate = flag(log, "learning_rate", "3e-4")
     return (
         "",
-        "--learn.learning-rate 3e-4; if that is what it is, see whether advantages are all zero",
-        {"learn.learning_rate": "3e-4"},
+        f"{rate}; if that is what it is, see whether advantages are all zero",
+        overrides(log, {"learning_rate": "3e-4"}),
     )
 
 
+@check(family="updates", figure=("learner/ROLE/approx_kl", "learner/ROLE/clip_fraction"))
+def updates_too_large(log: Log) -> Iterator[Finding]:
+    """Each update moves the policy far from the one that gathered the data (KL), or most rows are
+    clipped.
+
+    The learning rate is too high, or the same batch is used for too many epochs. The data then no
+    longer tells what the new policy would do, and improvement becomes chance.
+
+    Divide the learning rate by ten, use fewer epochs or larger minibatches, or stop an iteration's
+    epochs at a KL of 0.02.
+    """
+    for role in log.roles():
+        kl, clip = log.of(role, "approx_kl"), log.of(role, "clip_fraction")
+        much, share = _sustained(kl), _sustained(clip)
+        peak = float(kl.values.max()) if kl is not None else 0.0
+        failing = of_role(log, role).failing
+        if kl is not None and much < SMALL_KL:
+            share = 0.0  # rows are clipped because the range is tiny: policy_frozen says so
+        if not (much > LARGE_KL or share > MOSTLY_CLIPPED or (failing and peak > HUGE_KL)):
+            continue
+        curve, limit = (
+            (kl, LARGE_KL) if kl is not None and peak > LARGE_KL else (clip, MOSTLY_CLIPPED)
+        )
+        assert curve is not None
+        onset = int(curve.steps[np.flatnonzero(curve.values > limit)[0]])
+        bad = failing or much > HUGE_KL
+        stop = (
+            "stop an iteration's updates at a KL of 0.02"
+            if lacks(log, "target_kl")
+            else flag(log, "target_kl", "0.02")
+        )
+        yield Finding(
+            check="updates_too_large",
+            severity="critical" if bad else "warning",
+            cause=f"updates throw the policy of {role} far from the one that played",
+            evidence=f"KL {much:.3g} over a fifth of the run, largest {peak:.3g} (0.005 to 0.03 is "
+            f"usual), clip fraction {share:.2f}"
+            + _rise_of_rate(log, role)
+            + (", and the return has not risen or not stayed" if failing else ""),
+            confidence=0.8 if bad else 0.5,
+            fix=f"{flag(log, 'learning_rate', 'a tenth of what it is')}, or {stop}",
+            overrides=overrides(log, {"learning_rate": "*0.1", "target_kl": "0.02"}),
+            first_step=onset,
+            last_step=curve.last_step,
+        )
+
+
+@check(family="updates", figure="learner/ROLE/approx_kl")
 def policy_frozen(log: Log) -> Iterator[Finding]:
     """The policy has not moved: KL stays at nothing and no row is ever clipped.
 
@@ -196,6 +214,7 @@ def _certain(log: Log, role: str) -> bool:
     return entropy is not None and 0 <= float(np.median(entropy.values)) < CERTAIN
 
 
+@check(family="updates", figure="learner/ROLE/explained_variance")
 def values_explain_nothing(log: Log) -> Iterator[Finding]:
     """Values predict returns no better than their mean does (explained variance at 0 or below),
     while the return does not rise.
@@ -222,11 +241,8 @@ def values_explain_nothing(log: Log) -> Iterator[Finding]:
             evidence=f"explained variance {late:.3g} over the last half (1 is perfect, 0 no better "
             "than the mean" + (", below 0 worse than that)" if late < WORSE_THAN_NOTHING else ")"),
             confidence=0.55,
-            fix="normalise returns or scale rewards (learn.reward_scale), raise "
-            "learn.value_weight; check gamma and the observations",
+            fix=f"normalise returns or scale rewards{in_brackets(log, 'reward_scale')}, raise "
+            f"{named(log, 'value_weight')}; check gamma and the observations",
             first_step=curve.first_step,
             last_step=curve.last_step,
         )
-
-
-CHECKS = (beginning_lost, updates_too_large, policy_frozen, values_explain_nothing)

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ludus.doctor.checks import AT_ONCE, check
 from ludus.doctor.finding import Finding
 from ludus.doctor.log import SECONDS, STEPS, Curve, Log
+from ludus.doctor.options import flag, named, overrides
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import medians, tail
 
@@ -38,6 +40,7 @@ def _largest_return(log: Log, role: str) -> float | None:
     return max(found) if found else None
 
 
+@check(family="value", figure=("learner/ROLE/q_mean", "learner/ROLE/value_mean"), early=AT_ONCE)
 def value_impossible(log: Log) -> Iterator[Finding]:
     """Q or V lies far outside what rewards can add up to.
 
@@ -87,13 +90,14 @@ def value_impossible(log: Log) -> Iterator[Finding]:
                     else ""
                 )
                 + "gamma at most 0.99",
-                overrides={f"{log.section}.learning_rate": "*0.1"},
+                overrides=overrides(log, {"learning_rate": "*0.1"}),
                 first_step=onset,
                 last_step=curve.last_step,
             )
             break
 
 
+@check(family="value", figure="learner/ROLE/q_mean")
 def values_see_one_step(log: Log) -> Iterator[Finding]:
     """Values have settled at the reward of a single step, though episodes pay it many times over.
 
@@ -132,6 +136,7 @@ def values_see_one_step(log: Log) -> Iterator[Finding]:
         )
 
 
+@check(family="value", figure="learner/ROLE/q_mean")
 def values_see_few_steps(log: Log) -> Iterator[Finding]:
     """The target network is copied so seldom that values hold the rewards of the next few steps
     only, at the end of the run too: less than half of what an episode is worth. While the return is
@@ -176,16 +181,20 @@ def values_see_few_steps(log: Log) -> Iterator[Finding]:
             f"and gamma {gamma:g} counts {ahead:.0f}: {seen:.0%} of a value is seen"
             + (", and the return has not risen or not stayed" if judged.failing else ""),
             confidence=0.75,
-            fix=("a larger rainbow.target_tau" if slowly else f"--rainbow.target-every {enough}")
-            + ", a larger rainbow.n_step, or a longer run",
-            overrides={} if slowly else {"rainbow.target_every": str(enough)},
+            fix=(
+                f"a larger {named(log, 'target_tau')}"
+                if slowly
+                else flag(log, "target_every", str(enough))
+            )
+            + f", a larger {named(log, 'n_step')}, or a longer run",
+            overrides={} if slowly else overrides(log, {"target_every": str(enough)}),
             first_step=lengths.first_step,
             last_step=lengths.last_step,
         )
 
 
 def _setting(log: Log, key: str) -> float | None:
-    value = log.config.get(f"rainbow.{key}") if log.config.get("algorithm") == "rainbow" else None
+    value = log.setting(key)
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -225,6 +234,9 @@ def _range(
     return -size, size, False
 
 
+@check(
+    family="value", figure=("learner/ROLE/value_loss", "learner/ROLE/loss", "learner/ROLE/td_error")
+)
 def value_loss_grows(log: Log) -> Iterator[Finding]:
     """The loss of the values has grown manyfold from its lowest, and the return does not explain
     it. While the return is fine, only a thousandfold growth counts, to an error several times as
@@ -237,7 +249,7 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
     for role in log.roles():
         judged, limit = of_role(log, role), _largest_return(log, role)
         fine = judged.learned and not judged.failing
-        for key in ("value_loss", "loss", "td_error"):
+        for key in _errors(log, role):
             curve = log.of(role, key)
             if curve is None or len(curve) < 12 or float(curve.values.min()) < 0:
                 continue
@@ -262,12 +274,19 @@ def value_loss_grows(log: Log) -> Iterator[Finding]:
                 ),
                 confidence=0.7,
                 fix="lower the learning rate to a tenth; normalise returns or scale rewards"
-                + ("; slower target updates" if key != "value_loss" or not log.ours else ""),
-                overrides={f"{log.section}.learning_rate": "*0.1"},
+                + ("; slower target updates" if log.by_values or not log.ours else ""),
+                overrides=overrides(log, {"learning_rate": "*0.1"}),
                 first_step=onset,
                 last_step=curve.last_step,
             )
             break
+
+
+def _errors(log: Log, role: str) -> tuple[str, str]:
+    """What tells how far values are off. A total loss does so only where theirs is not logged: it
+    holds the loss of the policy too."""
+    loss = "loss" if log.of(role, "value_loss") is None else "value_loss"
+    return loss, "td_error"
 
 
 def _error(key: str, curve: Curve) -> float:
@@ -279,7 +298,7 @@ def _error(key: str, curve: Curve) -> float:
 def _harmless(log: Log, key: str, curve: Curve) -> bool:
     """Our values are normalised: half a squared deviation is 0.5, so a loss about that, after one
     near 0, is no divergence."""
-    normalised = log.ours and key == "value_loss" and bool(log.config.get("learn.normalise_values"))
+    normalised = log.ours and key == "value_loss" and bool(log.setting("normalise_values"))
     return normalised and float(medians(curve.values)[-1]) < NORMALISED
 
 
@@ -291,6 +310,3 @@ def _growth(curve: Curve) -> tuple[float, int]:
     return float(middle[-1]) / lowest, int(
         curve.steps[min(at * len(curve) // len(middle), len(curve) - 1)]
     )
-
-
-CHECKS = (value_impossible, values_see_one_step, values_see_few_steps, value_loss_grows)
