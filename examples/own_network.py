@@ -1,6 +1,6 @@
 """A network of one's own: a file anywhere on the Python path.
 
-    ludus train pursuit --policy.network own_network:Gated --policy.gated.units 96
+ludus train pursuit --policy.network own_network:Gated --policy.gated.units 96
 """
 
 from dataclasses import dataclass

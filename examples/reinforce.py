@@ -58,7 +58,7 @@ class Reinforce(ludus.OnPolicy):
     @torch.no_grad()
     def set_targets(self, role):
         """Returns to the end of the rollout (λ = 1), with its last value as what comes after."""
-        r, c = role.rollout, role.config
+        r = role.rollout
         ends = (r.terminated, r.truncated, r.idle)
         generalised_advantages(r.reward, r.value, *ends, role.gamma, 1.0, r.advantage, r.target)
         r.standardised.copy_(standardise(r.advantage, r.valid))

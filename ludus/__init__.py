@@ -7,9 +7,14 @@ action, state = agent.act(observation, state)
 
 import importlib
 import os
+from typing import TYPE_CHECKING
 
 from ludus import algorithms, networks  # noqa: F401 (they register what can be named)
 from ludus.errors import LudusError
+
+if TYPE_CHECKING:
+    from ludus.api import evaluate, fork, load, resume, train
+    from ludus.training.callbacks import Callback
 
 if "OMP_WAIT_POLICY" not in os.environ:
     # Threads of torch that wait for each other give up their cores soon. By default they spin on,
@@ -31,9 +36,10 @@ EXPORTED = {
     "OnPolicy": "ludus.algorithms.on_policy",
     "Network": "ludus.networks.network",
     "Auxiliary": "ludus.networks.network",
+    "Callback": "ludus.training.callbacks",
 }
 """Imported when first used: `import ludus` needs no torch."""
-__all__ = ["LudusError", *EXPORTED]  # noqa: PLE0604
+__all__ = ["LudusError", *EXPORTED]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,8 @@ values of the config: by their last name where that is unique (`total_agent_step
 `seed=3`), else by their dotted name in a dict (`**{"ppo.gamma": 0.995}`). `quiet` leaves the
 dashboard out. `trust` loads the code that a run names although the run was not made on this
 machine. `env` is what a run was trained on, where a program handed over an object that no other
-process finds by itself.
+process finds by itself. `callbacks` is a list of objects, classes or import paths
+(docs/callbacks.md).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ludus.config import apply_preset, origins, set_by_name
+from ludus.config import Config, apply_preset, origins, set_by_name
 from ludus.config.handed_over import hand_over
 from ludus.errors import LudusError, nearest
 from ludus.play.agent import Agent
@@ -25,6 +26,7 @@ from ludus.recipes import recipe_of
 from ludus.runs.load import external_layout, load_policies
 from ludus.runs.run import Run, split_reference
 from ludus.runs.trust import believe
+from ludus.training import callbacks as of_user
 from ludus.training import start
 from ludus.training.resume import resume as resume_run
 
@@ -36,6 +38,7 @@ def train(
     preset: str | None = None,
     init_from: str | Path | None = None,
     init_modules: Sequence[str] = (),
+    callbacks: Sequence[Any] | None = None,
     quiet: bool = False,
     trust: bool = False,
     **changes: Any,
@@ -56,6 +59,7 @@ def train(
         apply_preset(config, preset)
     for name, value in changes.items():
         set_by_name(config, name, value)
+    own = _take_over(config, callbacks)
     _prepare(*config.league.opponents, trust=trust)
     return start.train(
         config,
@@ -65,6 +69,7 @@ def train(
         quiet=quiet,
         init_from=init_from,
         init_modules=init_modules,
+        callbacks=own,
     )
 
 
@@ -72,14 +77,16 @@ def resume(
     run: str | Path,
     *,
     env: Any = None,
+    callbacks: Sequence[Any] = (),
     quiet: bool = False,
     trust: bool = False,
     **budgets: Any,
 ) -> Run:
     """Goes on where a run stopped, bit for bit, and returns it. Only budgets may change
-    (`total_agent_steps`, `total_seconds`); schedules go on from where they stood."""
+    (`total_agent_steps`, `total_seconds`); schedules go on from where they stood. `callbacks`:
+    those that the run was started with and that no other process finds by itself."""
     _prepare(run, env=env, trust=trust)
-    return resume_run(run, budgets, quiet=quiet)
+    return resume_run(run, budgets, quiet=quiet, callbacks=callbacks)
 
 
 def fork(
@@ -87,6 +94,7 @@ def fork(
     *,
     run: str | Path | None = None,
     env: Any = None,
+    callbacks: Sequence[Any] | None = None,
     quiet: bool = False,
     trust: bool = False,
     **changes: Any,
@@ -99,8 +107,9 @@ def fork(
     config = copy.deepcopy(base)
     for name, value in changes.items():
         set_by_name(config, name, value)
+    own = _take_over(config, callbacks)
     _prepare(*config.league.opponents, trust=trust)
-    return start.fork(source, config, origins(config, base), run, quiet=quiet)
+    return start.fork(source, config, origins(config, base), run, quiet=quiet, callbacks=own)
 
 
 def evaluate(
@@ -148,6 +157,15 @@ def load(run: str | Path, role: str | None = None, *, trust: bool = False) -> Ag
     if external is not None:
         return ExternalAgent(policies[role], layout, role, external.codec_of(role))
     return Agent(policies[role], layout, role)
+
+
+def _take_over(config: Config, callbacks: Sequence[Any] | None) -> dict[str, Any]:
+    """Puts their names into the config; returns what no other process finds."""
+    if callbacks is None:
+        return {}
+    given = of_user.named(callbacks)
+    config.callbacks = tuple(given)
+    return of_user.handed_over(given)
 
 
 def _prepare(*runs: str | Path, env: Any = None, trust: bool = False) -> None:

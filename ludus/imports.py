@@ -12,6 +12,7 @@ from types import ModuleType
 from ludus.errors import LudusError, nearest, reason
 
 OURS = os.path.dirname(__file__) + os.sep
+PYTHONS = os.path.dirname(os.__file__) + os.sep  # its standard library
 
 
 def is_path(name: str) -> bool:
@@ -77,11 +78,12 @@ def where_raised(error: BaseException) -> str:
     place, traceback = "", error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        ours = file.startswith((OURS, "<")) or "site-packages" in file
+        ours = file.startswith((OURS, PYTHONS, "<")) or "site-packages" in file
         if not ours:
             place = f" ({os.path.basename(file)}, line {traceback.tb_lineno})"
         traceback = traceback.tb_next
-    return f"{type(error).__name__}: {reason(error)}{place}"
+    said = reason(error)
+    return type(error).__name__ + (f": {said}" if said else "") + place
 
 
 def section_name(name: str) -> str:

@@ -151,7 +151,8 @@ def _settings(run: Path, agent_steps: int | None) -> dict[str, Any]:
     seconds = {"eval.every_seconds": None, "eval.every_agent_steps": None, "eval.greedy": False}
     # a trial ends when its budget is spent, however bad it is
     plain = {"checkpoint.best_metric": None, "doctor.on_critical": "warn"}
-    return {**values, **shared, **quiet, **seconds, **plain}
+    # nor stopped by what belongs to the run alone
+    return {**values, **shared, **quiet, **seconds, **plain, "callbacks": []}
 
 
 def _remember(root: Path, settings: dict[str, Any]) -> None:

@@ -29,6 +29,10 @@ SINGLE = {
     "seed": (int, "Seed of everything."),
     "device": (str, "cpu or cuda."),
     "algorithm": (str, f"{', '.join(ALGORITHMS)} or your own, package.module:Class."),
+    "callbacks": (
+        tuple[str, ...],
+        "Classes of your own that are called while the run trains: package.module:Class.",
+    ),
 }
 SECTIONS = (
     "train",
@@ -200,6 +204,7 @@ def parse_config(
 
 def _options_type(base: Config) -> type:
     """All options as one dataclass whose defaults are the values of `base`."""
+    base.callbacks = tuple(base.callbacks)  # a recipe may have written a list
     game_section, tasks = _game_section(base.game), _tasks_section(base.game)
     tasks_of_base = tasks(**_fields_but("vary", TasksConfig, base.curriculum.tasks))
     first_stage = _field(

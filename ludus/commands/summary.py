@@ -12,7 +12,7 @@ from ludus.config.schedules import parse
 from ludus.doctor.finding import TOO_LITTLE, as_json, verdict_in_words
 from ludus.files import understood
 from ludus.runs.measured import in_words, lower_is_better, measurements, newest
-from ludus.runs.run import ON_REQUEST
+from ludus.runs.run import BY_CALLBACK, ON_REQUEST
 from ludus.training.dashboard import duration
 from ludus.training.watching import read_findings
 
@@ -20,11 +20,12 @@ MOST_FINDINGS = 3
 
 
 def report(run: Any, as_json: bool, full: bool) -> int:
-    """Prints it; the exit status: 3 where someone asked it to stop, 1 where the doctor did."""
+    """Prints it; the exit status: 3 where someone or a callback asked it to stop, 1 where the
+    doctor did."""
     with understood(run.path):
         result = summary(run)
         told = json.dumps(result) if as_json else text(run, result, full)
-    stopped = result["reason"] == ON_REQUEST
+    stopped = result["reason"].startswith((ON_REQUEST, BY_CALLBACK))
     # the terminal may have gone away
     with contextlib.suppress(OSError) if stopped else contextlib.nullcontext():
         print(told, flush=True)

@@ -52,6 +52,8 @@ class Config:
     """Settings of the algorithm: the section `section` (default: as the algorithm has them)."""
     other_learners: dict[str, AlgorithmConfig] = field(default_factory=dict)
     """Settings of other algorithms, by their names: a recipe may suit several."""
+    callbacks: tuple[str, ...] = ()
+    """Classes of your own that are called while the run trains: package.module:Class."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     league: LeagueConfig = field(default_factory=LeagueConfig)

@@ -35,7 +35,7 @@ ALIKE = 0.5
 """With fewer rows than ENOUGH it cannot be measured how much a row resembles the last: this much is
 assumed."""
 # Settings that do not change what is learnt, only how much of it is seen or kept.
-BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed")
+BOOKKEEPING = ("log.", "checkpoint.", "doctor.", "eval.", "train.threads", "seed", "callbacks")
 # How often a difference of this kind has turned out to be the cause, from the failures in
 # docs/doctor/clinic.md and common sense.
 SUSPICION = (

@@ -26,6 +26,7 @@ def examine_budget(
         checkpoint.every_agent_steps / rollout if checkpoint.every_agent_steps is not None else None
     )
     return Budget(
+        section=config.section,
         iterations=total / rollout if total is not None else None,
         updates=settings.updates(total, rows) if total is not None else None,
         episodes_per_env=total / rows / max_steps if total is not None and max_steps else None,

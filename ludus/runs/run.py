@@ -28,6 +28,7 @@ LOGS = ("metrics.jsonl", "diagnostics.jsonl", "episodes.csv", "matches.jsonl")
 
 ENDED, ENDS = "ended.json", ("finished", "stopped", "crashed")
 ON_REQUEST = "on request"  # why a run stopped that a signal asked to
+BY_CALLBACK = "by the callback "  # and one that the user's own code stopped: its name, and why
 
 
 def versions() -> dict[str, str]:

@@ -31,6 +31,7 @@ from ludus.runs.run import Run
 from ludus.runs.weights import load_tensors, tensors_of
 from ludus.sim import Batch as GameBatch
 from ludus.training import saving
+from ludus.training.callbacks import Callbacks
 from ludus.training.clock import Window, device_clock
 from ludus.training.display import Display, Guarded, Silent
 from ludus.training.episodes import allowance, episode_metrics, sample_episodes
@@ -43,9 +44,17 @@ from ludus.training.watching import RunDoctor
 class Trainer:
     """Trains a run from where it stands to the end of its budget."""
 
-    def __init__(self, run: Run, config: Config, *, display: Display | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        *,
+        display: Display | None = None,
+        callbacks: Callbacks | None = None,
+    ) -> None:
         self.run, self.config = run, config
         self.display = Guarded(display or Silent())
+        self.callbacks = callbacks or Callbacks()
         machine.set_threads(config.train.threads or 1)
         machine.keep_memory()
         torch.manual_seed(stream_seed(config.seed, 0, "weights"))
@@ -143,10 +152,10 @@ class Trainer:
 
     def train(self) -> None:
         """Iterates until the budget is spent, which ends with an evaluation, or someone asks to
-        stop; then saves a checkpoint."""
+        stop; then saves a checkpoint, and raises the error of a callback if one failed."""
         with stopping_on_signals(self):
             self._counted_at = time.perf_counter()
-            while self.share < 1.0 and not self.stop_requested:
+            while self.share < 1.0 and not (self.stop_requested or self.callbacks.over):
                 record = self.iterate()
                 now = time.perf_counter()
                 self.progress.seconds += now - self._counted_at
@@ -156,6 +165,7 @@ class Trainer:
                 self.finish_iteration(record)
             if self._saved_at[0] != self.progress.agent_steps:
                 self.save()
+        self.callbacks.raise_failure()
 
     def iterate(self) -> dict[str, Any]:
         """One rollout and its update."""
@@ -237,10 +247,11 @@ class Trainer:
     def finish_iteration(self, record: dict[str, Any]) -> None:
         """Evaluates and saves where due, then writes the iteration's line."""
         p = self.progress
-        improved = False
+        improved, evaluated = False, {}
         if (self.evaluations.due() or self.share >= 1.0) and not self.stop_requested:
             with self.clock("evaluate"), suppress(Abandoned):
-                record |= self.evaluations.evaluate()
+                evaluated = self.evaluations.evaluate()
+                record |= evaluated
                 if self.stages is not None:
                     self.stages.after_evaluation(record)
                 improved = self.evaluations.note_best(record)
@@ -254,6 +265,9 @@ class Trainer:
                 self.stop_requested = True
         with self.clock("log"):
             self.display.iteration(self, line)
+        if self.callbacks:
+            with self.clock("callbacks"):
+                self.callbacks.after_iteration(line, evaluated)
         if improved or self.share >= 1.0 or self.stop_requested or self.checkpoint_due():
             with self.clock("save"):
                 self.save()
@@ -329,6 +343,7 @@ class Trainer:
     def save(self) -> None:
         saving.save(self)
         self._saved_at = (self.progress.agent_steps, self.progress.seconds)
+        self.callbacks.saved(self.progress.agent_steps)
 
     def restore(self, saved: Checkpoint) -> None:
         """Goes on from a checkpoint of this run, bit for bit: everything must fit. Changes nothing

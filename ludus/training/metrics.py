@@ -18,7 +18,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "speed/share/PHASE": (
         "share",
         "share of the iteration's time: simulate, reset (foreign envs), wait_env (remote envs), "
-        "act (on a GPU together: rollout), learn, evaluate, save, log, doctor",
+        "act (on a GPU together: rollout), learn, evaluate, save, log, doctor, callbacks",
     ),
     "speed/cpu_per_s": (
         "s",

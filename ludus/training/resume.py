@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,13 @@ from ludus.runs.budget import BUDGETS
 from ludus.runs.checkpoint import Checkpoint
 from ludus.runs.run import Run, remove, split_reference, versions
 from ludus.runs.snapshots import remove_unreferenced, verify_snapshots
+from ludus.training.callbacks import (
+    handed_over,
+    known_here,
+    make_callbacks,
+    named,
+    refuse_others,
+)
 from ludus.training.dashboard import Dashboard
 from ludus.training.finish import concluding
 from ludus.training.loop import Trainer
@@ -32,9 +39,10 @@ def resume(
     budgets: Mapping[str, Any],
     *,
     quiet: bool = False,
+    callbacks: Sequence[Any] = (),
 ) -> Run:
     """Goes on where a run stopped, bit for bit. Only budgets may change; schedules go on from where
-    they stood."""
+    they stood. `callbacks`: those of the run that a program handed over."""
     folder, mark = split_reference(str(reference))
     run = Run(folder)
     data, config = run.stored(), run.config()
@@ -47,6 +55,8 @@ def resume(
             )
         set_value(config, full, value)
         data["origins"][full] = "command line"
+    given = named(callbacks)
+    refuse_others(given, config.callbacks, folder)
     check_types(config)
     _require_device(config, folder)
     validate(config)
@@ -62,14 +72,17 @@ def resume(
                 raise LudusError(_how_to_go_on(folder, saved))
             _finish_late(run, config, saved)
             return run
+        own = handed_over(given)
+        made = make_callbacks(known_here(config.callbacks, own, config.callbacks, str(folder)), own)
         with Dashboard(config, quiet) as dashboard:
-            trainer = Trainer(run, config, display=dashboard)
+            trainer = Trainer(run, config, display=dashboard, callbacks=made)
             trainer.restore(saved)
             # until here nothing on disk was changed: what cannot be resumed stays as it was
             if mark is not None:
                 _drop_newer(run, step)
             remove_unfinished(run)
             trainer.cut_back(saved)
+            trainer.callbacks.start(trainer)
             _say_what_changed(saved.manifest)
             _say_if_nothing_is_learned(trainer, folder)
             run.write_config(

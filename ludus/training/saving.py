@@ -44,6 +44,7 @@ def save(trainer: Trainer) -> None:
         "curriculum": t.stages.state() if t.stages is not None else None,
         "tasks": t.tasks.state() if t.tasks is not None else None,
         "doctor": t.doctor.state(),
+        "callbacks": t.callbacks.state(),
         "replays": sorted(path.name for path in t.run.path.glob("replays/*.safetensors")),
     }
     for part in ("policy", "optimizer"):  # what is not finite could not be trained on
@@ -135,5 +136,9 @@ def progress(trainer: Trainer, saved: Checkpoint) -> None:
         p.best = {}  # of an older checkpoint: a better one has replaced it since
 
 
-RESTORED = (stage, same_game, weights, simulator, league, tasks, progress)
+def callbacks(trainer: Trainer, saved: Checkpoint) -> None:
+    trainer.callbacks.load_state(saved.manifest.get("callbacks", {}))
+
+
+RESTORED = (stage, same_game, weights, simulator, league, tasks, progress, callbacks)
 """In this order. The doctor's records follow when the logs are cut back to the checkpoint."""

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ludus.runs.checkpoint import find_checkpoint
 from ludus.runs.run import Run, default_name, is_locked, split_reference
 from ludus.runs.trust import believe
 from ludus.training import rollback
+from ludus.training.callbacks import Callbacks, known_here, make_callbacks
 from ludus.training.dashboard import Dashboard
 from ludus.training.display import Display
 from ludus.training.finish import concluding
@@ -70,6 +71,7 @@ def create(
     load_weights: Callable[[Trainer], None] | None = None,
     display: Display | None = None,
     schedules_at: float = 0.0,
+    callbacks: Callbacks | None = None,
 ) -> Trainer:
     """A new run folder with its checkpoint 0: it appears complete, or not at all. `schedules_at`:
     where its schedules start, for a run that continues another."""
@@ -82,7 +84,7 @@ def create(
         run = Run(partial, new=True)
         run.lock()  # it goes with the folder: whoever sees the run sees that it is being trained
         run.write_config(config, origins, extra)
-        trainer = Trainer(run, config, display=display)
+        trainer = Trainer(run, config, display=display, callbacks=callbacks)
         if load_weights is not None:
             load_weights(trainer)
         trainer.begin(schedules_at)
@@ -94,6 +96,7 @@ def create(
         }
         write_atomically(partial / "game.json", json.dumps(game, indent=1))
         trainer.save()
+        trainer.callbacks.raise_failure()  # of what it has to say about its state
         if path.exists():
             path.rmdir()
         partial.rename(path)
@@ -101,14 +104,25 @@ def create(
         for folder in (path, *made):
             sync_folder(folder.parent)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        for folder in made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        remove_new(partial, made)
         raise
     run.path = path
     believe(path)
+    try:
+        trainer.callbacks.start(trainer)
+    except BaseException:
+        run.close()
+        remove_new(path, made)
+        raise
     return trainer
+
+
+def remove_new(folder: Path, made: Iterable[Path]) -> None:
+    """A run that did not come to be, with the folders that were made for it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for above in made:
+        with contextlib.suppress(OSError):
+            above.rmdir()
 
 
 @contextlib.contextmanager
@@ -122,12 +136,14 @@ def started(
     load_weights: Callable[[Trainer], None] | None = None,
     extra: Mapping[str, Any] | None = None,
     schedules_at: float = 0.0,
+    callbacks: Mapping[str, Any] | None = None,
 ) -> Iterator[Trainer]:
     """A new run in `path` (default: runs/NAME-DATE), to be trained within this context, which
     concludes it."""
     folder = Path(path) if path is not None else Path("runs") / default_name(name)
     Run.refuse_existing(folder)
     config, sources = prepare(config, sources)
+    made = make_callbacks(config.callbacks, callbacks or {})
     with Dashboard(config, quiet) as dashboard:
         trainer = create(
             folder,
@@ -137,6 +153,7 @@ def started(
             load_weights=load_weights,
             display=dashboard,
             schedules_at=schedules_at,
+            callbacks=made,
         )
         with concluding(trainer):
             yield trainer
@@ -152,9 +169,10 @@ def train(
     quiet: bool = False,
     init_from: str | Path | None = None,
     init_modules: Sequence[str] = (),
+    callbacks: Mapping[str, Any] | None = None,
 ) -> Run:
     """Creates a run and trains it. `name`: of its folder, where no path is given (default: the
-    game)."""
+    game). `callbacks`: those of the config that a program hands over, by name."""
 
     def load_weights(trainer: Trainer) -> None:
         if init_from:
@@ -164,7 +182,14 @@ def train(
 
     extra = {"init_from": str(init_from), "init_modules": list(init_modules)} if init_from else None
     with started(
-        path, name or config.game, config, sources, quiet, load_weights=load_weights, extra=extra
+        path,
+        name or config.game,
+        config,
+        sources,
+        quiet,
+        load_weights=load_weights,
+        extra=extra,
+        callbacks=callbacks,
     ) as trainer:
         trainer.train()
     return after_doctor(trainer, quiet)
@@ -189,11 +214,15 @@ def fork(
     *,
     quiet: bool = False,
     schedules_at: float = 0.0,
+    callbacks: Mapping[str, Any] | None = None,
 ) -> Run:
     """A new run that starts with the weights and optimizers of another's checkpoint: new episodes,
     a budget of its own, and schedules from their start (or from `schedules_at`, a share from 0 to
     1)."""
     saved = find_checkpoint(reference)
+    config.callbacks = known_here(
+        config.callbacks, callbacks or {}, saved.manifest["config"].get("callbacks", ()), "the fork"
+    )
 
     def load_weights(trainer: Trainer) -> None:
         loaded = weights.load_all(trainer.algorithm, trainer.batch.layout, saved)
@@ -208,6 +237,7 @@ def fork(
         load_weights=load_weights,
         extra={"forked_from": saved.where},
         schedules_at=schedules_at,
+        callbacks=callbacks,
     ) as trainer:
         trainer.train()
     return after_doctor(trainer, quiet)
@@ -237,5 +267,11 @@ def after_doctor(trainer: Trainer, quiet: bool) -> Run:
     sources = dict.fromkeys(chosen.changes, "doctor")
     sources = {**run.stored()["origins"], **sources}
     return fork(
-        reference, config, sources, chosen.path, quiet=quiet, schedules_at=chosen.schedule_share
+        reference,
+        config,
+        sources,
+        chosen.path,
+        quiet=quiet,
+        schedules_at=chosen.schedule_share,
+        callbacks=trainer.callbacks.handed_over,
     )

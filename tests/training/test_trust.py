@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 import ludus
 from ludus import LudusError, api, cli
-from ludus.config import LogConfig, TrainConfig
+from ludus.config import Config, LogConfig, TrainConfig
 from ludus.play.replay import Replay
 from ludus.runs import checkpoint, trust
 from ludus.runs.run import Run
@@ -196,10 +196,10 @@ def test_a_copied_mark_brings_no_code(received, capsys, tmp_path, monkeypatch):
     (mine / "payload.py").write_text("")
     forge(received, game="env:payload:make")
     monkeypatch.chdir(mine)
-    config = Config(game="env:payload:make")
-    mark = trust.mark(config)
+    theirs = Config(game="env:payload:make")
+    mark = trust.mark(theirs)
     assert mark is not None
-    trust.require(received.path, config, mark)
+    trust.require(received.path, theirs, mark)
     monkeypatch.chdir(tmp_path)
     data = received.read_json("config.json")
     (received.path / "config.json").write_text(json.dumps({**data, "made_here": mark}))
@@ -213,11 +213,11 @@ def test_where_no_secret_can_be_kept_the_process_that_made_a_run_still_trusts_it
 ):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    config = Config(game="payload:GAME")
-    assert trust.mark(config) is None
+    theirs = Config(game="payload:GAME")
+    assert trust.mark(theirs) is None
     monkeypatch.setattr(trust, "_trusted", set())
     trust.believe(tmp_path)
-    trust.require(tmp_path, config, None)
+    trust.require(tmp_path, theirs, None)
 
 
 @pytest.mark.parametrize(
