@@ -13,7 +13,11 @@ from ludus import algorithms, networks  # noqa: F401 (they register what can be 
 from ludus.errors import LudusError
 
 if TYPE_CHECKING:
+    from ludus.algorithms.algorithm import Learner
+    from ludus.algorithms.on_policy import OnPolicy
     from ludus.api import evaluate, fork, load, resume, train
+    from ludus.config import AlgorithmConfig, NetworkConfig
+    from ludus.networks.network import Auxiliary, Network
     from ludus.training.callbacks import Callback
 
 if "OMP_WAIT_POLICY" not in os.environ:
@@ -39,7 +43,21 @@ EXPORTED = {
     "Callback": "ludus.training.callbacks",
 }
 """Imported when first used: `import ludus` needs no torch."""
-__all__ = ["LudusError", *EXPORTED]
+__all__ = [
+    "AlgorithmConfig",
+    "Auxiliary",
+    "Callback",
+    "Learner",
+    "LudusError",
+    "Network",
+    "NetworkConfig",
+    "OnPolicy",
+    "evaluate",
+    "fork",
+    "load",
+    "resume",
+    "train",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -12,11 +12,11 @@ process finds by itself. `callbacks` is a list of objects, classes or import pat
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ludus.config import Config, apply_preset, origins, set_by_name
+from ludus.config import Config, apply_preset, check_types, origins, set_by_name
 from ludus.config.handed_over import hand_over
 from ludus.errors import LudusError, nearest
 from ludus.play.agent import Agent
@@ -52,13 +52,7 @@ def train(
     """
     base = recipe_of(recipe)
     config = copy.deepcopy(base)
-    # first: they say what the other names mean
-    config.choose_algorithm(changes.pop("algorithm", config.algorithm))
-    config.policy.choose_network(changes.pop("network", config.policy.network))
-    if preset:
-        apply_preset(config, preset)
-    for name, value in changes.items():
-        set_by_name(config, name, value)
+    _change(config, changes, preset)
     own = _take_over(config, callbacks)
     _prepare(*config.league.opponents, trust=trust)
     return start.train(
@@ -105,8 +99,7 @@ def fork(
     _prepare(source, env=env, trust=trust)
     base = start.forkable(source)
     config = copy.deepcopy(base)
-    for name, value in changes.items():
-        set_by_name(config, name, value)
+    _change(config, changes)
     own = _take_over(config, callbacks)
     _prepare(*config.league.opponents, trust=trust)
     return start.fork(source, config, origins(config, base), run, quiet=quiet, callbacks=own)
@@ -166,6 +159,20 @@ def _take_over(config: Config, callbacks: Sequence[Any] | None) -> dict[str, Any
     given = of_user.named(callbacks)
     config.callbacks = tuple(given)
     return of_user.handed_over(given)
+
+
+def _change(config: Config, changes: Mapping[str, Any], preset: str | None = None) -> None:
+    """Sets what is given by name: first the algorithm and the network, which say what other names
+    mean."""
+    first = {n: v for n, v in changes.items() if n in ("algorithm", "network", "policy.network")}
+    for name, value in first.items():
+        set_by_name(config, name, value)
+    if preset:
+        apply_preset(config, preset)
+    for name, value in changes.items():
+        if name not in first:
+            set_by_name(config, name, value)
+    check_types(config)
 
 
 def _prepare(*runs: str | Path, env: Any = None, trust: bool = False) -> None:

@@ -19,10 +19,9 @@ from ludus.imports import import_class, import_object, is_path, section_name
 class Registry:
     """All algorithms, or all networks. `kind` is what messages call one of them."""
 
-    def __init__(self, kind: str, methods: Sequence[str], taken: Sequence[str] = ()) -> None:
-        """`methods`: what every class of this kind needs. `taken`: sections that are something
-        else's."""
-        self.kind, self.methods, self.taken = kind, methods, taken
+    def __init__(self, kind: str, taken: Sequence[str] = ()) -> None:
+        """`taken`: sections that are something else's."""
+        self.kind, self.taken = kind, taken
         self._paths: dict[str, tuple[str, str]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -34,18 +33,18 @@ class Registry:
             raise LudusError(f"there are two {self.kind}s with the name '{name}': rename one")
         self._paths[name] = settings, path
 
-    def settings_of(self, name: str) -> type:
-        """The dataclass of its settings."""
+    def settings_of(self, name: str) -> type | None:
+        """The dataclass of its settings; None where a class of the user's own names none."""
         if name in self._paths:
             found = import_object(self._paths[name][0], f"settings of the {self.kind}")
             assert isinstance(found, type)
             return found
-        return self._own(name).settings  # type: ignore[attr-defined]
+        return getattr(self._own(name), "settings", None)
 
     def find(self, name: str) -> type:
         """The class."""
         if name in self._paths:
-            return import_class(self._paths[name][1], self.kind, self.methods)
+            return import_class(self._paths[name][1], self.kind)
         return self._own(name)
 
     def _own(self, name: str) -> type:
@@ -63,12 +62,13 @@ class Registry:
                 f"the settings of the {self.kind} '{name}' would be the section '{section}', which "
                 f"is {owner}: give the class another name"
             )
-        found = import_class(name, self.kind, self.methods)
+        found = import_class(name, self.kind)
         settings = getattr(found, "settings", None)
-        if not (isinstance(settings, type) and dataclasses.is_dataclass(settings)):
+        if settings is not None and not (
+            isinstance(settings, type) and dataclasses.is_dataclass(settings)
+        ):
             raise LudusError(
-                f"the {self.kind} '{name}' does not say what its settings are: give it a class "
-                "attribute `settings` that is a dataclass"
+                f"`settings` of the {self.kind} '{name}' is {settings!r}: it has to be a dataclass"
             )
         return found
 
@@ -85,5 +85,5 @@ SECTIONS = (
     "doctor",
 )
 """Sections of a configuration that every run has."""
-ALGORITHMS = Registry("algorithm", methods=("collect", "learn", "make_policy"), taken=SECTIONS)
-NETWORKS = Registry("network", methods=("forward",))
+ALGORITHMS = Registry("algorithm", taken=SECTIONS)
+NETWORKS = Registry("network")

@@ -209,9 +209,16 @@ def algorithm_class(name: str) -> type[Algorithm]:
     found: Any = ALGORITHMS.find(name)
     if not issubclass(found, Learner):
         raise LudusError(
-            f"the algorithm '{name}' inherits neither ludus.Learner nor ludus.OnPolicy, which know "
-            "how to save it and to show its opponents: let it inherit one"
+            f"the algorithm '{name}' does not inherit ludus.OnPolicy, which collects rollouts, or "
+            f"ludus.Learner: write class {found.__name__}(ludus.OnPolicy)"
         )
+    for method in ("collect", "learn_role", "make_policy", "memory", "evidence"):
+        inherited = getattr(Learner, method, None)
+        if getattr(found, method, None) is inherited:
+            raise LudusError(
+                f"the algorithm '{name}' has no method '{method}', which every algorithm needs: "
+                "add it"
+            )
     checked: type[Algorithm] = found
     return checked
 

@@ -391,9 +391,6 @@ class OnPolicy(Learner):
                 metrics |= {f"{network}/{name}/{key}": value for key, value in read.items()}
         return metrics
 
-    def learn_role(self, role: Any, progress: float) -> dict[str, float]:
-        raise NotImplementedError
-
     @torch.no_grad()
     def update_normaliser(self, role: Any) -> None:
         """Observation statistics move only after the updates: the same ones were used while acting

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.rainbow import RainbowConfig
 from ludus.batches import game_info, make_batch, of_game
 from ludus.config import Config
 from ludus.errors import LudusError
@@ -203,7 +205,7 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
         raise LudusError(f"unknown peer '{name}': there is sb3")
     if config.device != "cpu":
         raise LudusError("Stable-Baselines3 is measured on the CPU: leave --device cuda out")
-    if config.algorithm == "rainbow":
+    if isinstance(config.learner, RainbowConfig):
         if game_info(config).layout.seen:
             raise LudusError(
                 f"sb3 is given numbers, and {config.game} is seen as pictures: leave --against sb3 "
@@ -213,6 +215,11 @@ def measure(name: str, config: Config, seconds: float) -> dict[str, float]:
             "sb3_contrib_qrdqn_equal": sb3_qrdqn(config, seconds, False),
             "sb3_contrib_qrdqn_defaults": sb3_qrdqn(config, seconds, True),
         }
+    if not isinstance(config.learner, PPOConfig):
+        raise LudusError(
+            f"Stable-Baselines3 has nothing like {config.algorithm} to compare with: leave "
+            "--against sb3 out"
+        )
     label = "sb3_contrib_recurrent" if config.policy.memory == "lstm" else "sb3"
     return {
         f"{label}_equal": sb3(config, seconds, False),

@@ -74,10 +74,12 @@ def _iterate(trainer: Trainer) -> dict[str, float]:
     return {**seconds, "log": seconds.get("log", 0.0) + time.perf_counter() - start}
 
 
-def bound(trainer: Trainer, seconds: float) -> Bound:
-    """The bare loop; on CUDA as a graph, like the trainer's iteration."""
+def bound(trainer: Trainer, seconds: float) -> Bound | None:
+    """The bare loop; on CUDA as a graph, like the trainer's iteration. None for an algorithm that
+    none was written for."""
     algorithm = trainer.algorithm
-    assert isinstance(algorithm, PPO | Rainbow)
+    if not isinstance(algorithm, PPO | Rainbow):
+        return None
     work: list[_BareRole | BareRainbow] = (
         [BareRainbow(role) for role in algorithm.roles.values()]
         if isinstance(algorithm, Rainbow)
@@ -219,8 +221,8 @@ class _BareRole:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         policy = self.policy
         split = policy.actor.memory.state_size
-        features, _ = policy.actor(x, self.seen[x.shape], state[:, :split], starts)
+        features, _, _ = policy.actor(x, self.seen[x.shape], state[:, :split], starts)
         if policy.critic is None:
             return policy.action_head(features), policy.value_head(features)
-        critic, _ = policy.critic(x, self.seen[x.shape], state[:, split:], starts)
+        critic, _, _ = policy.critic(x, self.seen[x.shape], state[:, split:], starts)
         return policy.action_head(features), policy.value_head(critic)

@@ -82,17 +82,19 @@ def _measured(
         "threads": config.train.threads,
         "agent_steps_per_s": ours["agent_steps_per_s"],
         "phases": ours["phases"],
-        "bound": {
-            "agent_steps_per_s": limit.agent_steps_per_s,
-            "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s,
-        },
-        "limits": limits.shares(
-            limit.work, ours["seconds"], config.device, getattr(torch, str(config.train.dtype))
-        ),
+        "bound": None,
+        "limits": None,
         "memory": memory,
         "peers": {},
         "ratio": {},
     }
+    if limit is not None:
+        dtype = getattr(torch, str(config.train.dtype))
+        result["bound"] = {
+            "agent_steps_per_s": limit.agent_steps_per_s,
+            "share": ours["agent_steps_per_s"] / limit.agent_steps_per_s,
+        }
+        result["limits"] = limits.shares(limit.work, ours["seconds"], config.device, dtype)
     if against:
         found = peers.measure(against, config, seconds)
         result["peers"] = {name: {"agent_steps_per_s": rate} for name, rate in found.items()}
@@ -110,14 +112,19 @@ def _print(result: dict[str, Any]) -> None:
     print(
         "  time   " + "  ".join(f"{name} {share:.1%}" for name, share in result["phases"].items())
     )
-    print(f"  bound  {bound['agent_steps_per_s']:,.0f} (bare torch): {bound['share']:.0%} of it")
-    matrix, bandwidth = limits["matrix"], limits["bandwidth"]
-    print(
-        f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix "
-        "operations/s, "
-        f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of unfused "
-        "operations)"
-    )
+    if bound is None:
+        print("  bound  none: no bare loop was written for this algorithm")
+    else:
+        print(
+            f"  bound  {bound['agent_steps_per_s']:,.0f} (bare torch): {bound['share']:.0%} of it"
+        )
+        matrix, bandwidth = limits["matrix"], limits["bandwidth"]
+        print(
+            f"  limits {matrix['share']:.1%} of {matrix['operations_per_s'] / 1e12:.2f} T matrix "
+            "operations/s, "
+            f"{bandwidth['share']:.1%} of {bandwidth['bytes_per_s'] / 1e9:.0f} GB/s (bytes of "
+            "unfused operations)"
+        )
     print(
         "  memory "
         + "  ".join(

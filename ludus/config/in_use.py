@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from ludus.config.algorithm import AlgorithmConfig, RoleConfig
-from ludus.config.experiment import Config
+from ludus.config.experiment import Config, settings_of_algorithm
 from ludus.config.values import flatten, set_value
 from ludus.errors import LudusError
 from ludus.imports import section_name
@@ -62,10 +62,15 @@ def refuse_unused(config: Config, name: str, dashes: bool = False) -> None:
 
 
 def full_name(config: Config, name: str) -> str:
-    """The dotted name that a last name means."""
+    """The dotted name that a last name means: of the algorithm in use, or else of another one."""
     if "." in name:
         return name
     named = [n for n in flatten(config) if n == name or n.endswith("." + name)]
+    named = named or [
+        f"{algorithm}.{name}"
+        for algorithm in ALGORITHMS
+        if name in {f.name for f in dataclasses.fields(settings_of_algorithm(algorithm))}
+    ]
     exact = [n for n in named if n == name]
     if len(exact or named) > 1:
         raise LudusError(f"'{name}' could be {' or '.join(named)}: give the dotted name")

@@ -150,11 +150,8 @@ def preset_values(config: Config, name: str) -> dict[str, Any]:
 
 def origins(final: Config, recipe: Config, preset: str | None = None) -> dict[str, str]:
     """Where each value came from: default, recipe, preset or command line."""
-    recipe, default = copy.deepcopy(recipe), Config(game=recipe.game)
-    for config in (recipe, default):  # only values that both have can be compared
-        config.choose_algorithm(final.algorithm)
-        config.policy.choose_network(final.policy.network)
-    of_recipe, of_default, of_final = flatten(recipe), flatten(default), flatten(final)
+    of_recipe, of_default = _as_chosen(recipe, final), _as_chosen(Config(game=recipe.game), final)
+    of_final = flatten(final)
     chosen = preset_values(final, preset) if preset else {}
     out = {}
     for name, value in of_final.items():
@@ -167,3 +164,13 @@ def origins(final: Config, recipe: Config, preset: str | None = None) -> dict[st
         else:
             out[name] = "default"
     return out
+
+
+def _as_chosen(config: Config, final: Config) -> dict[str, Any]:
+    """Its values, with the sections of the algorithm and the network that were chosen in the end:
+    only values that both have can be compared."""
+    chosen = copy.deepcopy(config)
+    chosen.choose_algorithm(final.algorithm)
+    chosen.policy.choose_network(final.policy.network)
+    names = {"algorithm": config.algorithm, "policy.network": config.policy.network}
+    return {**flatten(chosen), **names}

@@ -254,7 +254,7 @@ class Diagnostics:
             return (
                 f"rewards of the role {name} are as large as "
                 f"{float(suspects['reward'].abs().max()):.3g}, and returns too large to be "
-                f"normalised: scale them (ppo.reward_scale)"
+                f"normalised: scale them (the setting reward_scale of the algorithm)"
             )
         return None
 

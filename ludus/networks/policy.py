@@ -38,6 +38,8 @@ def network_class(name: str) -> type[Network]:
             f"the network '{name}' does not inherit ludus.Network: write class "
             f"{found.__name__}(ludus.Network)"
         )
+    if found.forward is nn.Module.forward:
+        raise LudusError(f"the network '{name}' has no method 'forward', which gives features")
     return found
 
 

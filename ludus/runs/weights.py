@@ -145,7 +145,7 @@ def difference(theirs: Collection[str], ours: Collection[str], where: str) -> st
 
     def only(names: Collection[str], others: Collection[str]) -> str:
         modules = dict.fromkeys(
-            ".".join(name.split(".")[:3]) for name in sorted(set(names) - set(others))
+            ".".join(name.split(".")[:4]) for name in sorted(set(names) - set(others))
         )
         return ", ".join(list(modules)[:3])
 

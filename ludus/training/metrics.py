@@ -55,32 +55,39 @@ TABLE: dict[str, tuple[str, str]] = {
         "",
         "what evaluations play instead: where its schedule ends, whatever stages set",
     ),
-    "ppo/ROLE/policy_loss": ("", "clipped surrogate loss"),
-    "ppo/ROLE/value_loss": ("", "half the squared error of the normalised value"),
-    "ppo/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),
-    "ppo/ROLE/entropy_share": ("share", "entropy over that of uniformly random actions"),
-    "ppo/ROLE/approx_kl": (
+    "learner/ROLE/policy_loss": (
+        "",
+        "loss of the policy; PPO: the clipped surrogate. Every algorithm writes what it has",
+    ),
+    "learner/ROLE/value_loss": (
+        "",
+        "loss of values, mean over updates: PPO half the squared error of normalised values, "
+        "Rainbow the quantile Huber loss of replayed transitions (Huber loss without quantiles)",
+    ),
+    "learner/ROLE/entropy": ("nats", "entropy of the action distribution, squash included"),
+    "learner/ROLE/entropy_share": ("share", "entropy over that of uniformly random actions"),
+    "learner/ROLE/approx_kl": (
         "nats",
         "how far the policy moved from the one that acted, mean over updates",
     ),
-    "ppo/ROLE/clip_fraction": ("share", "rows whose probability ratio left the clip range"),
-    "ppo/ROLE/explained_variance": (
+    "learner/ROLE/clip_fraction": ("share", "rows whose probability ratio left the clip range"),
+    "learner/ROLE/explained_variance": (
         "share",
         "1: values predict returns; 0: no better than their mean",
     ),
-    "ppo/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
-    "ppo/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
-    "ppo/ROLE/advantage_std": ("reward", "deviation of advantages"),
-    "ppo/ROLE/value_mean": ("reward", "mean value of valid rows"),
-    "ppo/ROLE/return_mean": ("reward", "mean value target"),
-    "ppo/ROLE/lr": ("", "learning rate"),
-    "ppo/ROLE/epochs_run": ("", "passes over the rollout before target_kl stopped them"),
-    "ppo/ROLE/invalid_share": (
+    "learner/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
+    "learner/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
+    "learner/ROLE/advantage_std": ("reward", "deviation of advantages"),
+    "learner/ROLE/value_mean": ("reward", "mean value of valid rows"),
+    "learner/ROLE/return_mean": ("reward", "mean value target"),
+    "learner/ROLE/lr": ("", "learning rate"),
+    "learner/ROLE/epochs_run": ("", "passes over the rollout before target_kl stopped them"),
+    "learner/ROLE/invalid_share": (
         "share",
         "rows of the rollout that taught no action: reset rows, the dead, the idle, bots",
     ),
-    "ppo/ROLE/auxiliary_loss": ("", "error of the predicted next observation"),
-    "ppo/ROLE/next_keys_loss": (
+    "learner/ROLE/auxiliary_loss": ("", "error of the predicted next observation"),
+    "learner/ROLE/next_keys_loss": (
         "nats",
         "cross-entropy of the opponent's predicted keys, mean over keys; 0.69: a guess",
     ),
@@ -97,41 +104,33 @@ TABLE: dict[str, tuple[str, str]] = {
         "share",
         "how far the update moved the vectors of the same windows, over their spread",
     ),
-    "rainbow/ROLE/loss": (
-        "",
-        "quantile Huber loss of replayed transitions (Huber loss without quantiles), mean over "
-        "updates",
-    ),
-    "rainbow/ROLE/q_mean": (
+    "learner/ROLE/q_mean": (
         "reward",
         "value of the actions that were replayed; also q_max and q_min of the iteration",
     ),
-    "rainbow/ROLE/q_feasible_low": (
+    "learner/ROLE/q_feasible_low": (
         "reward",
         "lowest possible value by the declared rewards; q_feasible_high: the highest",
     ),
-    "rainbow/ROLE/td_error": ("reward", "mean distance between values and their targets"),
-    "rainbow/ROLE/grad_norm": ("", "gradient norm before clipping, mean over updates"),
-    "rainbow/ROLE/clipped_updates": ("share", "updates whose gradient was scaled down"),
-    "rainbow/ROLE/lr": ("", "learning rate"),
-    "rainbow/ROLE/epsilon": ("share", "actions that are meant to be random"),
-    "rainbow/ROLE/random_action_share": ("share", "actions that were random"),
-    "rainbow/ROLE/noise_scale": ("", "mean size of the noise on the weights; only with noisy"),
-    "rainbow/ROLE/target_distance": (
+    "learner/ROLE/td_error": ("reward", "mean distance between values and their targets"),
+    "learner/ROLE/epsilon": ("share", "actions that are meant to be random"),
+    "learner/ROLE/random_action_share": ("share", "actions that were random"),
+    "learner/ROLE/noise_scale": ("", "mean size of the noise on the weights; only with noisy"),
+    "learner/ROLE/target_distance": (
         "share",
         "how far the target network is from the learning one, relative to its weights",
     ),
-    "rainbow/ROLE/replay_size": ("transitions", "rows in the replay"),
-    "rainbow/ROLE/replay_age": ("steps", "mean age of replayed transitions, in steps of an env"),
-    "rainbow/ROLE/unusable_share": (
+    "learner/ROLE/replay_size": ("transitions", "rows in the replay"),
+    "learner/ROLE/replay_age": ("steps", "mean age of replayed transitions, in steps of an env"),
+    "learner/ROLE/unusable_share": (
         "share",
         "drawn rows that are no transition of the policy: reset rows, the dead, bots",
     ),
-    "rainbow/ROLE/priority_spread": (
+    "learner/ROLE/priority_spread": (
         "share",
         "deviation of priorities over their mean; only with prioritised",
     ),
-    "rainbow/ROLE/beta": (
+    "learner/ROLE/beta": (
         "",
         "how far the loss makes up for prioritised sampling; only with prioritised",
     ),

@@ -6,11 +6,11 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ludus.config import Config
-from ludus.doctor.checks import FAMILIES, checks_of
+from ludus.doctor.checks import curves_of, declared
 from ludus.doctor.finding import verdict, verdict_in_words
 from ludus.doctor.live import Record
 from ludus.doctor.log import enough_episodes
@@ -93,12 +93,14 @@ def _figures(
         "Entropy share": lambda k: k.endswith("/entropy_share"),
         "KL": lambda k: k.endswith("/approx_kl"),
         "Explained variance": lambda k: k.endswith("/explained_variance"),
+        "Loss of values": lambda k: k.endswith("/value_loss"),
+        "Values, in units of reward": lambda k: k.endswith(("/value_mean", "/q_mean")),
         "Gradient norm": lambda k: k.endswith("/grad_norm"),
         "Agent-steps per second": lambda k: k == "speed/agent_steps_per_s",
         "Share of time": lambda k: k.startswith("speed/share/"),
         "Resident memory (MB)": lambda k: k == "memory/resident_mb",
     }
-    out = []
+    out, written = [], {k for line in lines for k in line}
     later = [line for line in lines if enough_episodes(line.get("progress/episodes", envs), envs)]
     for title, chosen in groups.items():
         names = sorted({k for line in lines for k in line if chosen(k)})
@@ -109,7 +111,8 @@ def _figures(
                 f"<p>{title}: too few episodes ({finished:,} have finished in {envs:,} envs)</p>"
             )
         elif names:
-            out.append(_figure(title, names, shown, [r for r in records if title in _concerned(r)]))
+            marked = [r for r in records if _shown_by(r, written) & set(names)]
+            out.append(_figure(title, names, shown, marked))
     return out or ["<p>No iteration was finished.</p>"]
 
 
@@ -158,24 +161,17 @@ def _figure(
     return _image(figure, title)
 
 
-# family of checks → the figures on which its findings are marked
-FIGURES_OF: dict[str, tuple[str, ...]] = {
-    "gradients": ("Gradient norm",),
-    "updates": ("KL", "Explained variance"),
-    "value": ("Explained variance",),
-    "entropy": ("Entropy share",),
-    "reward_hacking": ("Goal metrics while training", "Return"),
-    "self_play": (HEADLINE, EVALUATION),
-    "throughput": ("Agent-steps per second", "Resident memory (MB)"),
-}
 COLOUR_OF = {"critical": "#c0392b", "warning": "#e09b1a", "info": "#7a8794"}
 
 
-def _concerned(record: Record) -> tuple[str, ...]:
-    family = next(
-        (f for f in FAMILIES if record.finding.check in [c.__name__ for c in checks_of(f)]), ""
-    )
-    return FIGURES_OF.get(family, ("Return",)) if record.finding.severity != "info" else ()
+def _shown_by(record: Record, written: Collection[str]) -> set[str]:
+    """The metrics that show what a check saw, as it declares; else the return."""
+    if record.finding.severity == "info":
+        return set()
+    found = declared().get(record.finding.check)
+    shown = curves_of(found, written) if found is not None else []
+    returns = {k for k in written if k.startswith("episode/") and k.endswith("/return")}
+    return set(shown) or returns
 
 
 def _mark(axes: Any, records: Sequence[Record]) -> None:

@@ -114,10 +114,11 @@ def gradients(ppo, role, bptt):
     role.set_schedules(0.0)
     r.standardised.copy_(r.advantage)
     torch.add(r.advantage, r.value[:-1], out=r.target)
-    r.state, ppo.bptt = stored[:: bptt // role.chunk], bptt
+    kept = role.chunk
+    r.state, role.chunk = stored[:: bptt // kept], bptt
     data = ppo.chunks(role)
     loss_of_everything(ppo, role, data).backward()
-    r.state = stored
+    r.state, role.chunk = stored, kept
     return {n: p.grad.clone() for n, p in role.policy.named_parameters() if p.grad is not None}
 
 

@@ -450,11 +450,6 @@ def test_the_possible_range_of_values():
         ("racing_lidar", {"rainbow.gamma": "0.9 -> 1.1"}, ["rainbow.gamma=0.9 -> 1.1", "0 to 1"]),
         ("racing_lidar", {"rainbow.kappa": 0.0}, ["rainbow.kappa=0.0"]),
         ("racing_lidar", {"rainbow.quantiles": 0}, ["rainbow.quantiles=0", "1 or more"]),
-        (
-            "racing_lidar",
-            {"algorithm": "rainbows"},
-            ["algorithm 'rainbows'", "did you mean 'rainbow'"],
-        ),
         ("pursuit", {"algorithm": "rainbow"}, ["pursuit", "continuous", "algorithm ppo"]),
         (
             "gym:ludus.examine.probes:CartPoleBlind-v0",

@@ -153,7 +153,7 @@ def test_resume_and_fork(capsys, run, folder):
         ),
         (["train", "gym:Nothing-v0"], "cannot be made"),
         (["train", "pursuit", "--ppo.minibatches", "7"], "4096 rows does not divide into 7"),
-        (["train", "pursuit", "--learn.gama", "0.9"], "--ppo.gamma"),
+        (["train", "pursuit", "--ppo.gama", "0.9"], "--ppo.gamma"),
         (["train", "pursuit", "--preset", "fsat"], "did you mean 'fast'"),
         (["train", "pursuit", "--device", "cuda"], "no CUDA GPU"),
         (["train", "pursuit", "--game.speed", "9"], "speed=9.0 is outside"),

@@ -18,9 +18,11 @@ from ludus import cli
 from ludus.batches import FOREIGN
 from ludus.commands import COMMANDS
 from ludus.commands import options as of_config
+from ludus.commands.options import given_value
 from ludus.config import Config
 from ludus.games import load_game
 from ludus.recipes import load_recipe
+from ludus.registry import ALGORITHMS
 from tests.docs.pages import PAGES, ROOT, Example, commands, python_blocks
 
 TINY = {
@@ -34,6 +36,7 @@ TINY = {
     "log.diagnostics_every": 0,
     "quiet": True,
 }
+PARSE = tyro.cli
 GAME_KEYS = ("--game.", "--ppo.roles.", "--curriculum.tasks.vary.")
 NAMES = {*COMMANDS, *(name.split()[0] for name in COMMANDS)}
 with_python = [page for page in PAGES if python_blocks(page)]
@@ -65,6 +68,7 @@ def folder(tmp_path, monkeypatch):
     """Where a reader works: an empty folder, from which modules are imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -171,7 +175,7 @@ def stop_when_understood(folder, monkeypatch):
 def test_commands_are_understood(stop_when_understood, capsys, monkeypatch):
     """By the parser of each. Settings are parsed together, those of the same game and algorithm at
     a time: a parser takes a while to make."""
-    settings: dict[tuple[str, str], tuple[Config, list[tuple[Example, list[str]]]]] = {}
+    settings: dict[tuple, tuple[Config, list[tuple[Example, list[str]]]]] = {}
     wrong, count = [], 0
     for example, words in (found for page in PAGES for found in commands(page)):
         count += 1
@@ -187,18 +191,20 @@ def test_commands_are_understood(stop_when_understood, capsys, monkeypatch):
                     if any(a.startswith(GAME_KEYS) for a in rest.arguments)
                     else load_recipe("pursuit")
                 )
-                rainbow = "rainbow" in rest.arguments or any(
-                    a.startswith("--rainbow.") for a in rest.arguments
-                )
-                recipe.algorithm = "rainbow" if rainbow else rest.recipe.algorithm
-                settings.setdefault((recipe.game, recipe.algorithm), (recipe, []))[1].append(
-                    (example, rest.arguments)
-                )
+                given = [
+                    given_value(rest.arguments, name)
+                    for name in ("--algorithm", "--policy.network")
+                ]
+                by_section = [n for n in ALGORITHMS if f"--{n}." in " ".join(rest.arguments)]
+                recipe.choose_algorithm(given[0] or next(iter(by_section), rest.recipe.algorithm))
+                recipe.policy.choose_network(given[1] or rest.recipe.policy.network)
+                alike = (recipe.game, recipe.algorithm, recipe.policy.network)
+                settings.setdefault(alike, (recipe, []))[1].append((example, rest.arguments))
         except (Exception, SystemExit) as error:
             wrong.append(
                 f"{example}: {example.text}\n  {words}\n  {error!r}\n{capsys.readouterr().err}"
             )
-    monkeypatch.undo()
+    monkeypatch.setattr(tyro, "cli", PARSE)
     for recipe, examples in settings.values():
         try:
             of_config.parse_config(

@@ -84,7 +84,7 @@ def plain(env, agent, action_turn): ...
 SMALL = {
     "envs": 4,
     "game.max_steps": 20,
-    "learn.rollout": 8,
+    "ppo.rollout": 8,
     "policy.hidden": (8,),
     "eval.episodes": 4,
     "eval.greedy": False,
@@ -129,14 +129,14 @@ def test_paths_in_names():
 
 def test_settings_that_name_code():
     config = Config(game="pursuit")
-    assert own_code(config) == []
+    assert own_code(config) == {}
     config.league.mix = "self 1, bot:a:b 1, bot:a:none 0"
     config.league.sampler = "a:c"
     config.eval.against = ("self", "bot:a:d")
     config.checkpoint.best_metric = "eval/bot:a:e/win_rate"
     config.log.sinks = ("a:f", "a:g")
     config.curriculum.tasks.sampler = "a:h"
-    assert own_code(config) == [f"a:{name}" for name in "bdefgch"]
+    assert sorted(own_code(config)) == [f"a:{name}" for name in "bcdefgh"]
     stages = (Stage(mix="bot:a:i 1", opponent="chaser/bot:a:j"), Stage(metric="eval/bot:a:k/x"))
     config = Config(game="pursuit", curriculum=CurriculumConfig(stages=stages))
     assert bots_named(config) == ["a:i", "a:j", "a:k"]
@@ -225,7 +225,7 @@ def test_reading_a_run_imports_nothing(run, monkeypatch):
     monkeypatch.delitem(sys.modules, "my_bots", raising=False)
     if os.path.exists("imported"):
         os.remove("imported")
-    assert own_code(Run(run.path).settings()) == ["my_bots:stay"]
+    assert own_code(Run(run.path).settings()) == {"my_bots:stay": "bot"}
     assert not os.path.exists("imported")
 
 

@@ -231,6 +231,7 @@ def test_what_cannot_work_is_refused():
             ),
             train=TrainConfig(total_agent_steps=10_000, threads=1),
         )
+        config.policy.network_settings.entries = strategy.get("entries", "other0_")
         with pytest.raises(LudusError, match=match):
             prepare(config)
 
@@ -238,7 +239,7 @@ def test_what_cannot_work_is_refused():
     refused("use a multiple of 8", size="small", width=30)
     refused("use 1 or more", size="small", history=0)
     refused("use 0 or more, and less than 1", size="small", dropout=1.0)
-    refused("looks back at a history", "rainbow", size="small")
+    refused("use algorithm ppo", "rainbow", size="small")
     refused("no observation entry begins so", size="small", entries="nobody_")
     refused("give policy.hidden a layer", hidden=(), size="small", entries="")
 

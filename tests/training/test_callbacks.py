@@ -26,6 +26,7 @@ from ludus.doctor.live import Record
 from ludus.examine import exploit
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
+from ludus.runs.trust import believe
 from ludus.training import start
 from ludus.training.callbacks import METHODS, Callbacks, Training, make_callbacks, named
 from ludus.training.watching import read_findings
@@ -369,7 +370,10 @@ def test_reading_a_run_imports_nothing(folder, plain):
     (folder / "run/config.json").write_text(json.dumps(data))
     (folder / "never.py").write_text("raise SystemExit('imported')")
     run = Run("run")
-    assert run.settings().callbacks == ("never:Imported",) == run.config().callbacks
+    assert run.settings().callbacks == ("never:Imported",)
+    with pytest.raises(LudusError, match="uses the callback 'never:Imported'"):
+        start.forkable("run")
+    believe("run")
     assert start.forkable("run").callbacks == ("never:Imported",) and "never" not in sys.modules
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ludus
+from ludus.algorithms.ppo import PPOConfig
 from ludus.batches import game_info
 from ludus.config import (
     Config,
@@ -39,33 +40,33 @@ def test_shipped_recipes_pass_their_own_check(recipe):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (dict(learn__minibatches=7), ["4096 rows", "7 minibatches", "use 4 or 8"]),
+        (dict(ppo__minibatches=7), ["4096 rows", "7 minibatches", "use 4 or 8"]),
         (dict(train__total_agent_steps=1000), ["16,384 agent-steps", "1,000", "no update"]),
         (dict(envs=0), ["envs=0", "1 or more"]),
-        (dict(learn__epochs=0), ["ppo.epochs=0"]),
-        (dict(learn__rollout=-1), ["ppo.rollout=-1"]),
-        (dict(learn__gamma=1.5), ["ppo.gamma=1.5", "0 to 1"]),
-        (dict(learn__gae_lambda=2.0), ["gae_lambda=2.0"]),
-        (dict(learn__learning_rate="1e-3 -> -1"), ["learning_rate"]),
-        (dict(learn__entropy="0:0.1, 0.5:0.2, 0.3:0.1"), ["runs backwards", "0.3", "0.5"]),
-        (dict(learn__entropy="falling"), ["'falling'", "0.05 -> 0.01"]),
-        (dict(learn__entropy="0.1 -> 0.2 @ 1.5"), ["1.5"]),
+        (dict(ppo__epochs=0), ["ppo.epochs=0"]),
+        (dict(ppo__rollout=-1), ["ppo.rollout=-1"]),
+        (dict(ppo__gamma=1.5), ["ppo.gamma=1.5", "0 to 1"]),
+        (dict(ppo__gae_lambda=2.0), ["gae_lambda=2.0"]),
+        (dict(ppo__learning_rate="1e-3 -> -1"), ["learning_rate"]),
+        (dict(ppo__entropy="0:0.1, 0.5:0.2, 0.3:0.1"), ["runs backwards", "0.3", "0.5"]),
+        (dict(ppo__entropy="falling"), ["'falling'", "0.05 -> 0.01"]),
+        (dict(ppo__entropy="0.1 -> 0.2 @ 1.5"), ["1.5"]),
         (dict(policy__memory="gru"), ["policy.memory=gru", "lstm"]),
         (dict(policy__activation="than"), ["tanh"]),
-        (dict(policy__memory="lstm", learn__bptt=5), ["32 steps", "chunks of 5"]),
-        (dict(learn__bptt=4), ["without memory"]),
-        (dict(policy__memory="lstm", learn__burn_in=16), ["burn_in=16", "16 steps"]),
-        (dict(learn__auxiliary=0.1), ["policy.memory"]),
-        (dict(learn__roles__chasr__entropy=0.1), ["'chasr'", "chaser"]),
+        (dict(policy__memory="lstm", ppo__bptt=5), ["32 steps", "chunks of 5"]),
+        (dict(ppo__bptt=4), ["without memory"]),
+        (dict(policy__memory="lstm", ppo__burn_in=16), ["burn_in=16", "16 steps"]),
+        (dict(ppo__auxiliary=0.1), ["policy.memory"]),
+        (dict(ppo__roles__chasr__entropy=0.1), ["'chasr'", "chaser"]),
         (dict(train__total_agent_steps=None), ["no budget"]),
         (dict(policy__hidden=[0]), ["policy.hidden=[0]", "1 or more"]),
         (dict(device="tpu"), ["device=tpu"]),
-        (dict(learn__minibatches=200_000), ["4096 rows", "use 4096"]),
-        (dict(learn__roles__runner__minibatches=0), ["ppo.roles.runner.minibatches=0"]),
-        (dict(learn__roles__runner__epochs=0), ["ppo.roles.runner.epochs=0"]),
-        (dict(learn__roles__runner__auxiliary=0.1), ["policy.memory"]),
-        (dict(learn__value_weight=-1.0), ["ppo.value_weight=-1.0"]),
-        (dict(policy__separate_value=False, learn__value_learning_rate=1e-4), ["separate_value"]),
+        (dict(ppo__minibatches=200_000), ["4096 rows", "use 4096"]),
+        (dict(ppo__roles__runner__minibatches=0), ["ppo.roles.runner.minibatches=0"]),
+        (dict(ppo__roles__runner__epochs=0), ["ppo.roles.runner.epochs=0"]),
+        (dict(ppo__roles__runner__auxiliary=0.1), ["policy.memory"]),
+        (dict(ppo__value_weight=-1.0), ["ppo.value_weight=-1.0"]),
+        (dict(policy__separate_value=False, ppo__value_learning_rate=1e-4), ["separate_value"]),
         (dict(eval__seed=0), ["eval.seed=0", "trained on"]),
     ],
     ids=str,
@@ -102,8 +103,8 @@ def test_names_are_checked_before_training(name, value, words):
 
 def test_unknown_keys_suggest_the_nearest():
     config = Config(game="pursuit")
-    with pytest.raises(LudusError, match=r"'learn\.gama': did you mean 'learn\.gamma'"):
-        set_value(config, "learn.gama", 1)
+    with pytest.raises(LudusError, match=r"'ppo\.gama': did you mean 'ppo\.gamma'"):
+        set_value(config, "ppo.gama", 1)
     with pytest.raises(LudusError, match="the same for all roles"):
         set_value(config, "ppo.roles.chaser.rollout", 1)
     with pytest.raises(LudusError, match="unknown recipe 'pursit': did you mean 'pursuit'"):
@@ -124,7 +125,7 @@ def test_unknown_keys_suggest_the_nearest():
             {"entropy": 0.1},
             "ppo.entropy is a setting of ppo, and this run learns by rainbow: leave it out",
         ),
-        ("racing_lidar", {"preset": "stable"}, "preset 'stable' is made for ppo"),
+        ("racing_lidar", {"preset": "stable"}, "rainbow has no preset 'stable'"),
         ("pursuit", {"rainbow.n_step": 3}, "leave it out, or choose algorithm rainbow"),
         ("pursuit", {"ppo.gamma": 0.9, "algorithm": "rainbow"}, "use rainbow.gamma"),
     ],
@@ -136,7 +137,7 @@ def test_settings_of_another_algorithm_are_refused(recipe, changes, words, tmp_p
     with pytest.raises(LudusError, match=words):
         ludus.train(recipe, run=tmp_path / "run", **changes)
     if "entropy" not in changes:
-        words = "made for ppo" if "preset" in changes else "is a setting of"
+        words = "has no preset" if "preset" in changes else "is a setting of"
         typed = [
             word
             for name, value in changes.items()
@@ -154,7 +155,7 @@ def test_the_algorithm_says_what_a_name_means(monkeypatch):
 
     monkeypatch.setattr("ludus.training.start.train", lambda config, *_, **__: config)
     config = ludus.train("racing_lidar", learning_rate=0.5, algorithm="ppo")
-    assert config.learner.learning_rate == 0.5 and config.learner.learning_rate != 0.5
+    assert type(config.learner) is PPOConfig and config.learner.learning_rate == 0.5
     config, where, _ = parse_config(
         load_recipe("racing_lidar"), ["--ppo.gamma", "0.5", "--algorithm=ppo"], "train", "", ""
     )
@@ -171,7 +172,7 @@ def test_flatten_and_back():
 def test_origins():
     recipe = load_recipe("pursuit")
     final = load_recipe("pursuit")
-    final.ppo.gamma = 0.5
+    final.learner.gamma = 0.5
     apply_preset(final, "stable")
     where = origins(final, recipe, "stable")
     assert where["ppo.gamma"] == "command line" and where["envs"] == "recipe"
@@ -179,9 +180,9 @@ def test_origins():
 
 
 def test_derived_values():
-    assert resolve(Config(game="pursuit")).ppo.bptt == 1
+    assert resolve(Config(game="pursuit")).learner.bptt == 1
     recurrent = Config(game="pursuit", policy=PolicyConfig(memory="lstm"))
-    assert resolve(recurrent).ppo.bptt == 16 and recurrent.learner.bptt is None
+    assert resolve(recurrent).learner.bptt == 16 and recurrent.learner.bptt is None
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def run_with_checkpoints(path, *steps: int) -> Run:
 def test_the_last_healthy_checkpoint_is_the_one_before_the_finding(tmp_path):
     run = run_with_checkpoints(tmp_path / "run", 0, 100, 200, 300)
     chosen = {
-        at: rollback.plan(run, finding(at, learn__gamma="0.9"), Config(game="pursuit"))
+        at: rollback.plan(run, finding(at, ppo__gamma="0.9"), Config(game="pursuit"))
         for at in (0, 50, 200, 201)
     }
     assert {at: plan.step for at, plan in chosen.items() if plan} == {
@@ -162,7 +162,7 @@ def test_the_last_healthy_checkpoint_is_the_one_before_the_finding(tmp_path):
 def test_a_rollback_has_what_is_left_of_the_budget_and_of_the_schedules(tmp_path):
     config = Config(game="pursuit", train=TrainConfig(total_agent_steps=1000, total_seconds=60.0))
     chosen = rollback.plan(
-        run_with_checkpoints(tmp_path / "run", 100), finding(learn__gamma="0.9"), config
+        run_with_checkpoints(tmp_path / "run", 100), finding(ppo__gamma="0.9"), config
     )
     assert chosen is not None
     rollback.apply(config, chosen)
@@ -188,7 +188,7 @@ def test_a_tenth_of_a_schedule(tmp_path, rate, less):
     config.learner.learning_rate = rate
     config.learner.roles = {"runner": {"learning_rate": 0.5, "entropy": 0.1}}
     chosen = rollback.plan(
-        run_with_checkpoints(tmp_path / "run", 0), finding(learn__learning_rate="*0.1"), config
+        run_with_checkpoints(tmp_path / "run", 0), finding(ppo__learning_rate="*0.1"), config
     )
     assert chosen is not None
     assert chosen.changes == {
@@ -209,7 +209,7 @@ def test_no_rollback_without_a_change_or_after_three(tmp_path):
     config = Config(game="pursuit")
     assert rollback.plan(run_with_checkpoints(tmp_path / "run", 0), finding(), config) is None
     third = run_with_checkpoints(tmp_path / "run-rollback-3", 0)
-    assert rollback.plan(third, finding(learn__gamma="0.9"), config) is None
+    assert rollback.plan(third, finding(ppo__gamma="0.9"), config) is None
 
 
 def doctor_of(path: Path, on_critical: str) -> RunDoctor:

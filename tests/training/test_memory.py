@@ -20,7 +20,7 @@ from ludus.external.foreign import ForeignBatch
 from ludus.games import load_game
 from ludus.recipes import load_recipe
 from ludus.sim import Batch
-from ludus.training.memory import SPARE, bytes_per_env, check_memory, parts_per_env, replay_bytes
+from ludus.training.memory import SPARE, check_memory, of_algorithm, parts_per_env
 
 
 def recipe(name, **changes):
@@ -35,6 +35,10 @@ def free(monkeypatch, size):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (size, size))
 
 
+def bytes_of(config):
+    return sum(parts_per_env(config, game_info(config)).values())
+
+
 def named(error):
     return int(re.search(r"at most ([\d,]+)", str(error.value))[1].replace(",", ""))
 
@@ -43,17 +47,11 @@ def test_bytes_are_those_of_the_simulator_and_the_rollout():
     config = recipe("pursuit", envs=8, device="cpu")
     batch = make_batch(config, 8, 0)
     ppo = PPO(batch, config)
-    assert (
-        8 * bytes_per_env(config, game_info(config))
-        == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
-    )
+    assert 8 * bytes_of(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes()
     config.device = "cuda"
     # observations are kept in half precision
     half = sum(role.rollout.observation.numel() * 2 for role in ppo.roles.values())
-    assert (
-        8 * bytes_per_env(config, game_info(config))
-        == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
-    )
+    assert 8 * bytes_of(config) == 8 * batch.layout.bytes_per_env() + ppo.buffer_bytes() - half
 
 
 def test_the_number_of_envs_that_fits_is_named(monkeypatch):
@@ -62,7 +60,7 @@ def test_the_number_of_envs_that_fits_is_named(monkeypatch):
     with pytest.raises(LudusError, match=r"1,000,000 envs of pursuit need .* GB") as error:
         check_memory(config, game_info(config))
     config.envs = named(error)
-    assert config.envs * bytes_per_env(config, game_info(config)) <= SPARE * 1_000_000_000
+    assert config.envs * bytes_of(config) <= SPARE * 1_000_000_000
     check_memory(config, game_info(config))
     config.envs += 1
     with pytest.raises(LudusError):
@@ -74,12 +72,11 @@ def test_a_million_camera_transitions_fit_into_5_gb_and_a_replay_that_does_not_i
 ):
     config = recipe("racing")
     assert (
-        config.learner.replay == 1_000_000 and 4e9 < replay_bytes(config, game_info(config)) < 5e9
+        config.learner.replay == 1_000_000
+        and 4e9 < of_algorithm(config, game_info(config)).kept < 5e9
     )
     free(monkeypatch, 2_000_000_000)
-    with pytest.raises(
-        LudusError, match=r"a replay of 1,000,000 transitions needs 4\.2 GB"
-    ) as error:
+    with pytest.raises(LudusError, match=r"rainbow\.replay=1,000,000 needs 4\.2 GB") as error:
         check_memory(config, game_info(config))
     config.learner.replay = named(error)
     assert config.learner.replay > 300_000
@@ -143,7 +140,7 @@ def test_a_replay_counts_on_the_cpu_where_the_run_fills_it(monkeypatch):
     config.train.total_agent_steps = 10_000_000
     with pytest.raises(
         LudusError,
-        match=r"a replay of 1,000,000 transitions needs 4\.2 GB, and 2\.0 GB of memory are free",
+        match=r"rainbow\.replay=1,000,000 needs 4\.2 GB, and 2\.0 GB of memory are free",
     ):
         check_memory(config, game_info(config))
 
@@ -160,7 +157,7 @@ def test_memory_that_cannot_be_had_is_one_sentence(monkeypatch):
     config.learner.rollout = 10**14
     with pytest.raises(
         LudusError,
-        match=r"the rollouts of 8 envs of pursuit do not fit .*lower --envs or ppo.rollout",
+        match=r"what ppo keeps of 8 envs of pursuit do not fit .*lower --envs or ppo.rollout",
     ):
         algorithm.make_algorithm(batch, config)
 

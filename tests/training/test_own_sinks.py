@@ -59,7 +59,7 @@ def function(folder, config): ...
 """
 SMALL = {
     "envs": 4,
-    "learn.rollout": 16,
+    "ppo.rollout": 16,
     "eval.episodes": 2,
     "policy.hidden": (8,),
     "log.tensorboard": False,

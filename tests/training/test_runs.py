@@ -225,7 +225,7 @@ def test_a_reordered_observation_is_moved_by_name(run):
     manifest, tensors = newest.manifest, checkpoint.split(newest.tensors("policy"), "chaser")
     now = json.loads(json.dumps(manifest["layout"]))
     now["observation"] = now["observation"][::-1]
-    moved = checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
+    moved = checkpoint.fit_layout(tensors, manifest["layout"], now, "run", "standard")
     policy = ludus.load(run.path, "chaser").policy
     x = torch.randn(1, 3, 11)
     starts = torch.ones(1, 3, dtype=torch.bool)
@@ -236,10 +236,10 @@ def test_a_reordered_observation_is_moved_by_name(run):
     )
     now["observation"][0] = "something_else"
     with pytest.raises(LudusError, match="something_else"):
-        checkpoint.fit_layout(tensors, manifest["layout"], now, "run")
+        checkpoint.fit_layout(tensors, manifest["layout"], now, "run", "standard")
     with pytest.raises(LudusError, match="other actions"):
         checkpoint.fit_layout(
-            tensors, manifest["layout"], {**manifest["layout"], "action": {}}, "run"
+            tensors, manifest["layout"], {**manifest["layout"], "action": {}}, "run", "standard"
         )
 
 
@@ -396,7 +396,7 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     """As a fighter that then learns to recognise its opponents. What is new is never filled in
     silence."""
     larger = config(policy=PolicyConfig(hidden=(16,), network="strategy", network_settings=TINY))
-    told = r"it lacks actor\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
+    told = r"it lacks actor\.network\.seen\.history.*: ludus train … --init-from .*@\d+ --init-modules (.*)"
     with pytest.raises(LudusError, match=told) as refused:
         start.train(larger, {}, tmp_path / "larger", quiet=True, init_from=str(run.path))
     modules = tuple(str(refused.value).rsplit("--init-modules ", 1)[1].split())
@@ -428,11 +428,11 @@ def test_a_network_with_more_parts_begins_with_what_another_has(run, tmp_path):
     )
     with pytest.raises(
         LudusError,
-        match=r"it has actor\.seen\.history.*, which this one lacks; use the same policy settings",
+        match=r"it has actor\.network\.seen\.history.*, which this one lacks; use the same policy settings",
     ):
         start.train(config(), {}, tmp_path / "smaller", quiet=True, init_from=str(made.path))
     with pytest.raises(LudusError, match=r"policy.strategy.history 8, and this run has 9"):
-        larger.policy.strategy.history = 9
+        larger.policy.network_settings.history = 9
         start.train(
             larger,
             {},
@@ -448,7 +448,7 @@ def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
         game="brawl",
         policy=PolicyConfig(network="strategy", network_settings=StrategyConfig(size="small")),
     )
-    saved = SimpleNamespace(where="here", run=SimpleNamespace(settings=lambda: theirs))
+    saved = SimpleNamespace(where="here", run=SimpleNamespace(config=lambda: theirs))
     encoder = ["actor.network.seen.history.embed.weight"]
     # what small says
     refuse_other_meaning(
@@ -474,7 +474,7 @@ def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
 def test_fork_takes_the_weights_and_really_plays_the_changed_game(run, tmp_path):
     """New rewards and parameters must be in the simulator, not only in the files."""
     changed = start.forkable(run.path)
-    changed.ppo.entropy = 0.05
+    changed.learner.entropy = 0.05
     changed.game_values |= {"speed": 0.05, "reward.near": 0.0}
     made = start.fork(run.path, changed, {}, tmp_path / "forked", quiet=True)
     assert made.read_json("config.json")["forked_from"].startswith(str(run.path))

@@ -13,7 +13,9 @@ const GROUPS = [
   ["Entropy, share of the most possible", (k) => k.endsWith("/entropy_share"), { share: true }],
   ["KL of an update", (k) => k.endsWith("/approx_kl"), {}],
   ["Explained variance", (k) => k.endsWith("/explained_variance"), {}],
-  ["Loss of Q", (k) => /^rainbow\/[^/]+\/(loss|q_mean)$/.test(k), {}],
+  ["Loss of values", (k) => k.endsWith("/value_loss"), {}],
+  ["Values, in units of reward", (k) => /\/(value_mean|q_mean)$/.test(k), {}],
+  ["Gradient norm", (k) => k.endsWith("/grad_norm"), {}],
   ["Strategy vectors", (k) => /strategy/.test(k), {}],
   ["Agent-steps per second", (k) => k === "speed/agent_steps_per_s", {}],
 ];
@@ -26,7 +28,7 @@ const against = (name) => {
   const [, opponent, ...what] = name.split("/");
   return opponent === "self" ? what.join(" ") : `${what.join(" ")} against ${opponent}`;
 };
-const short = (name) => name.replace(/^(eval|goal|episode|ppo|rainbow)\//, "").replace(/\/return$/, "");
+const short = (name) => name.replace(/^(eval|goal|episode|learner)\//, "").replace(/\/return$/, "");
 
 // Charts of one run, or of several over each other.
 export function curves(runs) {
