@@ -40,7 +40,7 @@ def read(run: Path) -> Curves:
         name.split("/")[1]
         for line in lines
         for name in line
-        if name.startswith("rainbow/") and name.endswith("/q_mean")
+        if name.startswith("learner/") and name.endswith("/q_mean")
     }
     if len(roles) != 1:
         sys.exit(f"{run} has Q values of {len(roles)} roles: give runs of Rainbow with one role")

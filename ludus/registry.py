@@ -10,7 +10,7 @@ names its settings in the attribute `settings`. Settings are the section of the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 
 from ludus.errors import LudusError, nearest
 from ludus.imports import import_class, import_object, is_path, section_name
@@ -19,9 +19,8 @@ from ludus.imports import import_class, import_object, is_path, section_name
 class Registry:
     """All algorithms, or all networks. `kind` is what messages call one of them."""
 
-    def __init__(self, kind: str, taken: Sequence[str] = ()) -> None:
-        """`taken`: sections that are something else's."""
-        self.kind, self.taken = kind, taken
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self._paths: dict[str, tuple[str, str]] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -55,14 +54,8 @@ class Registry:
                 f"unknown {self.kind} '{name}': {nearest(name, self._paths)} (your own: "
                 "package.module:Class)"
             )
-        section = section_name(name)
-        if section in (*self._paths, *self.taken):
-            owner = f"that of the {self.kind} {section}" if section in self._paths else "taken"
-            raise LudusError(
-                f"the settings of the {self.kind} '{name}' would be the section '{section}', which "
-                f"is {owner}: give the class another name"
-            )
         found = import_class(name, self.kind)
+        self.refuse_taken(name, self._paths, f"that of the {self.kind}")
         settings = getattr(found, "settings", None)
         if settings is not None and not (
             isinstance(settings, type) and dataclasses.is_dataclass(settings)
@@ -72,18 +65,16 @@ class Registry:
             )
         return found
 
+    def refuse_taken(self, name: str, taken: Container[str], whose: str) -> None:
+        """Refuses a class of the user's own whose settings would be a section that is something
+        else's."""
+        section = section_name(name)
+        if is_path(name) and section in taken:
+            raise LudusError(
+                f"the settings of the {self.kind} '{name}' would be the section '{section}', which "
+                f"is {whose} {section}: give the class another name"
+            )
 
-SECTIONS = (
-    "game",
-    "policy",
-    "train",
-    "league",
-    "curriculum",
-    "eval",
-    "checkpoint",
-    "log",
-    "doctor",
-)
-"""Sections of a configuration that every run has."""
-ALGORITHMS = Registry("algorithm", taken=SECTIONS)
+
+ALGORITHMS = Registry("algorithm")
 NETWORKS = Registry("network")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ludus
+from ludus.registry import ALGORITHMS, NETWORKS
 
 ORDER = (
     "errors",
@@ -147,3 +148,16 @@ def test_help_needs_no_torch():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "--train.total-agent-steps" in done.stdout, done.stderr
     assert done.stderr.splitlines()[-1] == "loaded []", done.stderr
+
+
+def test_no_algorithm_or_network_is_compared_by_name():
+    """What differs between them is a method of theirs, so that another one needs no edit."""
+    names = {*ALGORITHMS, *NETWORKS}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare | ast.match_case)
+        and any(isinstance(n, ast.Constant) and n.value in names for n in ast.walk(node))
+    ]
+    assert not found, "\n".join(found)

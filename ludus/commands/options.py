@@ -181,6 +181,8 @@ def parse_config(
     # first: they say which settings there are
     base.choose_algorithm(given_value(arguments, "--algorithm") or base.algorithm)
     base.policy.choose_network(given_value(arguments, "--policy.network") or base.policy.network)
+    taken = {f.name for f in dataclasses.fields(Common)}
+    ALGORITHMS.refuse_taken(base.algorithm, taken, "the option")
     preset = given_value(arguments, "--preset")
     if preset:
         apply_preset(base, preset)

@@ -22,6 +22,7 @@ from ludus.registry import ALGORITHMS
 def settings_of_algorithm(name: str) -> type[AlgorithmConfig]:
     """The dataclass of an algorithm's settings."""
     found = ALGORITHMS.settings_of(name) or AlgorithmConfig
+    ALGORITHMS.refuse_taken(name, {f.name for f in fields(Config)}, "the config's own")
     if not issubclass(found, AlgorithmConfig):
         raise LudusError(
             f"the settings of the algorithm '{name}' are a {found.__name__}, which does not "

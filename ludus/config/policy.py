@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated
 
 from ludus.config.limits import AtLeast, OneOf
@@ -17,6 +17,7 @@ OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")
 
 def settings_of_network(name: str) -> type[NetworkConfig]:
     found = NETWORKS.settings_of(name) or NetworkConfig
+    NETWORKS.refuse_taken(name, {f.name for f in fields(PolicyConfig)}, "the policy's own")
     if not issubclass(found, NetworkConfig):
         raise LudusError(
             f"the settings of the network '{name}' are a {found.__name__}, which does not inherit "

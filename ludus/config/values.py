@@ -64,7 +64,8 @@ def unflatten(values: Mapping[str, Any], *, own_code: bool = True) -> Config:
     """The Config that `flatten` described; refuses keys that do not exist. `own_code`: may an
     algorithm and a network of the user's own be imported?"""
     config = Config(game=str(values["game"]))
-    algorithm, network = str(values["algorithm"]), str(values["policy.network"])
+    algorithm = str(values.get("algorithm", config.algorithm))
+    network = str(values.get("policy.network", config.policy.network))
     if is_path(algorithm) and not own_code:
         config.algorithm, config.learner = algorithm, UnreadAlgorithm()
     else:

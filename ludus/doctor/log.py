@@ -33,6 +33,7 @@ JUMPS_BACK = 0.1
 """Share of the highest step so far: envs that write side by side are a little out of order."""
 FEW_ROWS = 12
 """What most checks want before they speak: a start, an end and some noise to measure."""
+OF_OLDER_VERSIONS = ("ppo/", "rainbow/")
 NOT_LEARNING = ("progress/", "speed/", "memory/", "intervention/")
 """Families of curves that say nothing about what is learnt."""
 
@@ -337,6 +338,11 @@ def _read_run(folder: Path, metrics: Path, log: Log, columns: Mapping[str, str])
         if metrics.is_file()
         else ([], f"{metrics.name} is missing: no iteration was finished")
     )
+    if any(name.startswith(OF_OLDER_VERSIONS) for row in rows[:1] for name in row):
+        log.notes.append(
+            "what the learner wrote has the names of an older version of Ludus (ppo/…, rainbow/…) "
+            "and was not looked at"
+        )
     cells = list(_timed(rows))
     if not rows and (events := sorted(folder.rglob("*tfevents*"))):
         cells, note = (

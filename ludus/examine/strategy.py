@@ -103,8 +103,7 @@ def history_of(policy: ActingPolicy) -> History:
     part = policy.seen.get(HISTORY)
     if not isinstance(part, History):
         raise LudusError(
-            "this policy has no strategy encoder to analyse: train one with policy.network "
-            "small or full"
+            "this policy has no strategy encoder to analyse: train one with policy.network strategy"
         )
     return part
 

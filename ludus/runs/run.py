@@ -185,7 +185,7 @@ class Run:
 
     def _config_of(self, data: Mapping[str, Any], own_code: bool) -> Config:
         where = self.path / "config.json"
-        if "policy.network" not in data["values"]:
+        if any(name.startswith("learn.") for name in data["values"]):  # PPO's section, once
             raise LudusError(
                 f"{where} is of an older version of Ludus, whose runs this one cannot read: train "
                 "again, or use the version that made it"

@@ -11,6 +11,7 @@ from torch import nn
 
 from ludus.algorithms.algorithm import Algorithm
 from ludus.config import PolicyConfig
+from ludus.config.values import UnreadNetwork
 from ludus.errors import LudusError
 from ludus.networks.network import Network
 from ludus.protocols import ActingPolicy, Layout
@@ -51,19 +52,22 @@ def refuse_other_meaning(saved: Checkpoint, ours: PolicyConfig, loaded: Collecti
     """Settings that leave the shapes of weights alone, and yet make the same weights compute
     something else. `loaded`: the weights that were taken over."""
 
-    def meaning(policy: PolicyConfig) -> dict[str, Any]:
-        means: dict[str, Any] = {}
-        if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
-            means["activation"] = policy.activation
-        own = policy.network_settings.meaning(loaded)
-        return {**means, **{f"{policy.section}.{name}": value for name, value in own.items()}}
-
-    mine = meaning(ours)
-    for name, value in meaning(saved.run.config().policy).items():
-        if mine.get(name) != value:
+    theirs = saved.run.settings().policy  # as data: a network of the user's own stays unread
+    before: dict[str, Any] = {}
+    now: dict[str, Any] = {}
+    if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
+        before["activation"], now["activation"] = theirs.activation, ours.activation
+    if theirs.network == ours.network:
+        mine = ours.network_settings.meaning(loaded)
+        read = theirs.network_settings
+        their = read.unread if isinstance(read, UnreadNetwork) else read.meaning(loaded)
+        now |= {f"{ours.section}.{name}": value for name, value in mine.items()}
+        before |= {f"{ours.section}.{name}": their.get(name) for name in mine}
+    for name, value in before.items():
+        if now[name] != value:
             raise LudusError(
                 f"{saved.where} was trained with policy.{name} {value}, and this run has "
-                f"{mine.get(name)}: the same weights would compute something else; add "
+                f"{now[name]}: the same weights would compute something else; add "
                 f"--policy.{name} {value}"
             )
 

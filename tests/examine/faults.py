@@ -258,10 +258,20 @@ OTHERS: tuple[Fault, ...] = (
     ),
     Fault("ludus.algorithms.advantage:standardise", "(x - mean) / (std", "x / (std"),
     Fault(
-        ROLE + "set_schedules", "self.gamma.fill_(parse(c.gamma)(share))", "self.gamma.fill_(1.0)"
+        ROLE + "set_schedules",
+        "self.gamma.fill_(parse(self.config.gamma)(progress))",
+        "self.gamma.fill_(1.0)",
     ),
-    Fault(ROLE + "set_schedules", "parse(c.learning_rate)(share)", "parse(c.learning_rate)(0.0)"),
-    Fault(ROLE + "set_schedules", "self.clip.fill_(parse(c.clip)(share))", "self.clip.fill_(10.0)"),
+    Fault(
+        ROLE + "set_schedules",
+        "parse(self.config.learning_rate)(progress)",
+        "parse(self.config.learning_rate)(0.0)",
+    ),
+    Fault(
+        "ludus.algorithms.ppo.role:PPORole.set_schedules",
+        "self.clip.fill_(parse(c.clip)(progress))",
+        "self.clip.fill_(10.0)",
+    ),
     Fault(ROLE + "act", "torch.tanh(r.raw[t])", "r.raw[t].clamp(-1, 1)"),
     Fault(ROLE + "act", "self.state.copy_(state)", "pass"),
     Fault(
@@ -546,7 +556,7 @@ OTHERS: tuple[Fault, ...] = (
     Fault(Q + "NoisyLinear.forward", "if not self.training:", "if False:"),
     Fault(
         RAINBOW + "Role.set_schedules",
-        "self.beta.fill_(parse(c.beta)(share))",
+        "self.beta.fill_(parse(c.beta)(progress))",
         "self.beta.fill_(parse(c.beta)(1.0))",
     ),
     Fault(

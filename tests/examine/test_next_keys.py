@@ -5,6 +5,7 @@ import contextlib
 import copy
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -169,6 +170,7 @@ class Stored(Checkpoint):
 
     def __init__(self, tensors, layout):
         self.manifest, self.where, self._tensors = {"layout": layout}, "run", {"policy": tensors}
+        self.run = SimpleNamespace(settings=lambda: config(0.0))
 
 
 def test_what_is_beside_the_policy_is_never_read_in_another_order():
@@ -198,7 +200,7 @@ def test_what_is_beside_the_policy_is_never_read_in_another_order():
     }
     with pytest.raises(
         LudusError,
-        match="player/next_keys was made with other settings or by an older version: train anew",
+        match="player/next_keys was made with other settings or by an older version: train again",
     ):
         load_policies(fresh, fresh.batch.layout, Stored(older, fresh.batch.layout.describe()))
 

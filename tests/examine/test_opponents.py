@@ -165,8 +165,8 @@ FAULTS = {
     ),
     "the entropy's weight is that of the start": (
         Fault(
-            "ludus.algorithms.role:Role.set_schedules",
-            "parse(c.entropy)(share)",
+            "ludus.algorithms.ppo.role:PPORole.set_schedules",
+            "parse(c.entropy)(progress)",
             "parse(c.entropy)(0.0)",
         ),
         "schedules_are_followed",

@@ -32,7 +32,9 @@ FAULTS = {
         "tasks",
     ),
     "tasks without progress are drawn": (
-        Fault(POOL + "weight", "math.exp(-min(", "math.exp(min("),
+        Fault(
+            "ludus.curriculum.samplers:LearningProgress.weight", "math.exp(-min(", "math.exp(min("
+        ),
         "tasks",
     ),
     "slow is the best": (

@@ -99,6 +99,9 @@ class Newest(StrategyEncoder):
 
 
 def settings(size="small"):
+    """`size` none: without a strategy encoder."""
+    if size == "none":
+        return PolicyConfig(hidden=(2,), normalise_observation=False, separate_value=False)
     strategy = StrategyConfig(
         size=size, history=FRAMES, stride=1, layers=1, heads=1, width=2, vector=2
     )

@@ -221,7 +221,7 @@ def test_a_network_of_ones_own_sees_pictures_and_learns_by_rainbow(folder):
         (["--algorithm", "bad:NoUpdate"], "no method 'learn_role'"),
         (["--algorithm", "bad:OddSettings"], "has to be a dataclass"),
         (["--algorithm", "bad:Ppo"], "section 'ppo', which is that of the algorithm ppo"),
-        (["--algorithm", "bad:Train"], "section 'train', which is taken"),
+        (["--algorithm", "bad:Train"], "section 'train', which is the config's own"),
         (["--policy.network", "bad:Plain"], "does not inherit ludus.Network"),
         (["--policy.network", "bad:NoForward"], "no method 'forward'"),
         (["--policy.network", "bad:NoOutputs"], "set self.outputs"),

@@ -448,7 +448,7 @@ def test_the_steps_that_a_strategy_encoder_looks_at_are_part_of_its_meaning():
         game="brawl",
         policy=PolicyConfig(network="strategy", network_settings=StrategyConfig(size="small")),
     )
-    saved = SimpleNamespace(where="here", run=SimpleNamespace(config=lambda: theirs))
+    saved = SimpleNamespace(where="here", run=SimpleNamespace(settings=lambda: theirs))
     encoder = ["actor.network.seen.history.embed.weight"]
     # what small says
     refuse_other_meaning(

@@ -3,6 +3,7 @@ choose code."""
 
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -14,6 +15,7 @@ from safetensors.numpy import save_file
 import ludus
 from ludus import LudusError, api, cli
 from ludus.config import Config, LogConfig, TrainConfig
+from ludus.imports import section_name
 from ludus.play.replay import Replay
 from ludus.runs import checkpoint, trust
 from ludus.runs.run import Run
@@ -52,16 +54,22 @@ def received(shared, tmp_path, monkeypatch):
     sys.modules.pop("payload", None)
 
 
+def renamed(values):
+    """With the settings of the algorithm in the section of its name."""
+    section = section_name(values["algorithm"])
+    return {re.sub("^ppo[.]", f"{section}.", name): value for name, value in values.items()}
+
+
 def forge(run, **values):
     """Another configuration, and manifests that fit it: whoever sends a run can write all of it."""
     data = run.read_json("config.json")
-    data["values"] |= values
+    values = data["values"] = renamed(data["values"] | values)
     (run.path / "config.json").write_text(json.dumps(data))
     for step in checkpoint.steps(run):
         path = checkpoint.folder(run, step) / "manifest.json"
         manifest = json.loads(path.read_text())
         del manifest["sha256"]
-        manifest["config"] |= values
+        manifest["config"] = values
         path.write_text(json.dumps(checkpoint.sealed(manifest)))
 
 
@@ -104,6 +112,52 @@ def test_no_command_loads_the_game_of_somebodys_run(received, shared, capsys, co
     error = refused(capsys, *COMMANDS[command])
     assert "payload:GAME" in error and "--trust" in error
     assert not os.path.exists("executed") and not os.path.exists("new")
+
+
+NAMING = {
+    "algorithm": "payload:X",
+    "policy.network": "payload:X",
+    "callbacks": ["payload:X"],
+    "log.sinks": ["payload:X"],
+    "doctor.checks": ["payload:X"],
+    "league.sampler": "payload:X",
+    "curriculum.tasks.sampler": "payload:X",
+    "league.mix": "self 1, bot:payload:X 1",
+    "eval.against": ["bot:payload:X"],
+    "checkpoint.best_metric": "eval/bot:payload:X/return",
+}
+RUNNING = ("resume", "fork", "eval", "export", "league", "exploit", "opponent", "examine")
+
+
+@pytest.mark.parametrize("setting", NAMING)
+def test_no_setting_brings_code(received, shared, capsys, setting):
+    """Whatever it names, nothing is imported, and the message says what would be."""
+    shutil.copytree(shared.path, "mine")
+    forge(received, **{setting: NAMING[setting]})
+    for command in RUNNING:
+        error = refused(capsys, *COMMANDS[command])
+        assert "payload:X" in error and "--trust" in error, command
+    assert not os.path.exists("executed") and not os.path.exists("new")
+    assert received.settings().game == "pursuit"  # it is listed and shown all the same
+
+
+@pytest.mark.parametrize("setting", ["algorithm", "policy.network"])
+def test_what_a_policy_is_made_of_is_not_loaded_either(received, capsys, setting):
+    forge(received, **{setting: "payload:X"})
+    with pytest.raises(LudusError, match=r"payload:X.*trust=True"):
+        ludus.load("run")
+    refused(capsys, "train", "pursuit", "--run", "new", "--init-from", "run")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "run", "run"])
+    assert not os.path.exists("executed")
+
+
+@pytest.mark.parametrize("setting", ["algorithm", "policy.network", "callbacks"])
+def test_with_trust_it_is_loaded(received, capsys, setting):
+    forge(received, **{setting: NAMING[setting]})
+    error = refused(capsys, *COMMANDS["resume"], "--trust")
+    assert os.path.exists("executed") and "has no 'X'" in error
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -114,7 +114,7 @@ def make_runs(root: Path) -> Path:
         game_values={"max_steps": 40},
         policy=PolicyConfig(hidden=(16,), network="strategy", network_settings=TINY),
     )
-    trained.ppo.reward_scale = 0.1
+    trained.learner.reward_scale = 0.1
     trained.train.total_agent_steps = 1500
     trained.eval.against = ("self",)
     ludus.train(trained, run=root / "learned", quiet=True)

@@ -125,7 +125,7 @@ def _loss(
     mine: RoleLesson, config: Any, p: Parameters, r: dict[str, Tensor], out: Outcome
 ) -> tuple[Tensor, dict[str, float]]:
     """Chunk by chunk: the memory of each is the stored one, and gradients end where it begins."""
-    c = config.learn
+    c = config.learner
     chunks = [slice(k, k + c.bptt) for k in range(0, ROLLOUT, c.bptt)]
     said = [
         reference.policy(

@@ -271,7 +271,7 @@ def targets_and_losses_are_right(s: Session) -> None:
     one; and the weighted loss over usable transitions."""
     for name, made in every(s):
         losses = [float(Plain(made, u).loss().detach()) for u in made.updates]
-        close(f"the loss ({name})", made.metrics["loss"], sum(losses) / len(losses), 2e-3)
+        close(f"the loss ({name})", made.metrics["value_loss"], sum(losses) / len(losses), 2e-3)
 
 
 @part("module updates", RAINBOW)

@@ -59,7 +59,8 @@ def trunk(
     """Hidden layers, then the memory step by step: zero where an episode starts. `extra` joins the
     first layer."""
     for i in range(len(config.hidden)):
-        x = x @ p[f"{prefix}encoder.{2 * i}.weight"].T + p[f"{prefix}encoder.{2 * i}.bias"]
+        layer = f"{prefix}network.encoder.{2 * i}"
+        x = x @ p[f"{layer}.weight"].T + p[f"{layer}.bias"]
         if i == 0 and extra is not None:
             x = x + extra
         x = ACTIVATIONS[config.activation](x)

@@ -278,20 +278,12 @@ class Session:
 
 
 def _named(role: Any) -> dict[str, Any]:
-    extra = (
-        {f"predictor.{n}": p for n, p in role.predictor.named_parameters()}
-        if role.predictor is not None
-        else {}
-    )
+    extra = {n: p for a in role.auxiliaries for n, p in a.named_parameters()}
     return {**dict(role.policy.named_parameters()), **extra}
 
 
 def _all_parameters(role: Any) -> reference.Parameters:
-    extra = (
-        {f"predictor.{n}": t for n, t in reference.doubles(role.predictor).items()}
-        if role.predictor is not None
-        else {}
-    )
+    extra = {n: t for a in role.auxiliaries for n, t in reference.doubles(a).items()}
     return {**reference.doubles(role.policy), **extra}
 
 

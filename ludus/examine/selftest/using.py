@@ -3,9 +3,10 @@ must play as it was trained."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -371,18 +372,33 @@ def frozen_opponents_act_for_their_agents_only(s: Session) -> None:
         same(f"{n} of a frozen opponent", t, kept[n])
 
 
+class Trained(NamedTuple):
+    """A short run: what makes its config, its budget, and what is evaluated."""
+
+    config: Callable[[Session], Config]
+    agent_steps: int
+    watched: str
+
+
+def _recurrent(s: Session) -> Config:
+    return s.ppo_config(
+        dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2, learning_rate="0.02 -> 0")
+    )
+
+
+RUNS = {
+    "ppo": Trained(_recurrent, 260, "eval/self/left/return"),
+    "rainbow": Trained(lambda s: s.rainbow_config(prioritised=True), 300, "eval/self/return"),
+}
+
+
 def _run_config(s: Session, algorithm: str) -> Config:
-    if algorithm == "ppo":
-        config = s.ppo_config(
-            dict(MEMORY), dict(bptt=4, epochs=2, minibatches=2, learning_rate="0.02 -> 0")
-        )
-    else:
-        config = s.rainbow_config(prioritised=True)
-    config.train.total_agent_steps, config.train.threads = (260 if algorithm == "ppo" else 300), 1
+    run = RUNS[algorithm]
+    config = run.config(s)
+    config.train.total_agent_steps, config.train.threads = run.agent_steps, 1
     config.eval = EvalConfig(episodes=4, against=("self",), every_agent_steps=100)
-    watched = "eval/self/left/return" if algorithm == "ppo" else "eval/self/return"
     config.checkpoint = CheckpointConfig(
-        every_agent_steps=60, every_seconds=None, keep=20, best_metric=watched
+        every_agent_steps=60, every_seconds=None, keep=20, best_metric=run.watched
     )
     config.log = LogConfig(tensorboard=False, diagnostics_every=0, replay_every=0)
     return config
@@ -429,7 +445,7 @@ def a_resumed_run_goes_on_exactly(s: Session) -> None:
     if s.device != "cpu":
         return  # bit for bit is promised on equal hardware only, and compiling twice is dear
 
-    for algorithm in ("ppo", "rainbow"):
+    for algorithm in RUNS:
         run = s.once(("run", algorithm), partial(train_for, s, algorithm))
         before = _saved(run)
         middle = checkpoint.steps(run)[len(checkpoint.steps(run)) // 2]
