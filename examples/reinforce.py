@@ -44,15 +44,12 @@ class Reinforce(ludus.OnPolicy):
     def learn_role(self, role, progress):
         """Updates one role; what it returns is logged as learner/ROLE/KEY."""
         rate = role.set_schedules(progress)
-        role.policy.train()
-        role.valid_rows, role.updates = int(role.rollout.valid.sum()), 0
-        told = {}
-        if role.valid_rows and rate > 0:
+        told, role.updates = {}, 0
+        if rate > 0 and bool(role.rollout.valid.any()):
             self.set_targets(role)
             told = self.update(role)
             role.updates = 1
             told["entropy_share"] = told["entropy"] / max(1e-9, role.space.max_entropy)
-        self.update_normaliser(role)
         return {**told, "lr": rate}
 
     @torch.no_grad()

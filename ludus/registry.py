@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Container, Iterator
+from typing import TypeVar
 
 from ludus.errors import LudusError, nearest
 from ludus.imports import import_class, import_object, is_path, section_name
+
+Settings = TypeVar("Settings")
 
 
 class Registry:
@@ -32,13 +35,26 @@ class Registry:
             raise LudusError(f"there are two {self.kind}s with the name '{name}': rename one")
         self._paths[name] = settings, path
 
-    def settings_of(self, name: str) -> type | None:
-        """The dataclass of its settings; None where a class of the user's own names none."""
+    def settings_of(self, name: str, base: type[Settings]) -> type[Settings]:
+        """The dataclass of its settings, which inherits `base`; `base` itself where a class of the
+        user's own names none."""
         if name in self._paths:
             found = import_object(self._paths[name][0], f"settings of the {self.kind}")
-            assert isinstance(found, type)
-            return found
-        return getattr(self._own(name), "settings", None)
+        else:
+            found = getattr(self._own(name), "settings", base)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            told = found.__name__ if isinstance(found, type) else repr(found)
+            raise LudusError(
+                f"`settings` of the {self.kind} '{name}' is {told}: it has to be a dataclass that "
+                f"inherits ludus.{base.__name__}"
+            )
+        for f in dataclasses.fields(found):  # type: ignore[arg-type]
+            if f.name not in base.__annotations__ and hasattr(base, f.name):
+                raise LudusError(
+                    f"the setting '{f.name}' of the {self.kind} '{name}' has the name of a method "
+                    f"of ludus.{base.__name__}: rename it"
+                )
+        return found
 
     def find(self, name: str) -> type:
         """The class."""
@@ -54,16 +70,8 @@ class Registry:
                 f"unknown {self.kind} '{name}': {nearest(name, self._paths)} (your own: "
                 "package.module:Class)"
             )
-        found = import_class(name, self.kind)
         self.refuse_taken(name, self._paths, f"that of the {self.kind}")
-        settings = getattr(found, "settings", None)
-        if settings is not None and not (
-            isinstance(settings, type) and dataclasses.is_dataclass(settings)
-        ):
-            raise LudusError(
-                f"`settings` of the {self.kind} '{name}' is {settings!r}: it has to be a dataclass"
-            )
-        return found
+        return import_class(name, self.kind)
 
     def refuse_taken(self, name: str, taken: Container[str], whose: str) -> None:
         """Refuses a class of the user's own whose settings would be a section that is something

@@ -15,6 +15,8 @@ from ludus.algorithms.replay_buffer import Replay
 from ludus.config import AlgorithmConfig, Config
 from ludus.errors import LudusError
 from ludus.machine import fitting
+from ludus.networks.heads import action_space
+from ludus.networks.policy import Policy
 from ludus.protocols import ActingPolicy, Batch, Layout, Player
 from ludus.registry import ALGORITHMS
 
@@ -68,8 +70,8 @@ class Algorithm(Protocol):
     def make_policy(layout: Layout, config: Config, role: str) -> ActingPolicy:
         """The untrained policy of a role."""
 
-    @staticmethod
-    def check_network(config: Config, layout: Layout) -> None:
+    @classmethod
+    def check_network(cls, config: Config, layout: Layout) -> None:
         """Refuses a network that it cannot learn with."""
 
     @classmethod
@@ -129,9 +131,23 @@ class Learner:
     role_class: ClassVar[type[Any]]
     """What holds the policy, the optimizer and the data of one role."""
 
-    @staticmethod
-    def check_network(config: Config, layout: Layout) -> None:
-        """Any network will do."""
+    learns_auxiliary: ClassVar[bool] = False
+    """Does it learn the losses that networks bring?"""
+
+    @classmethod
+    def check_network(cls, config: Config, layout: Layout) -> None:
+        """Refuses a network with a loss that would not be learned."""
+        if cls.learns_auxiliary:
+            return
+        for seats in layout.seats:
+            space = action_space(layout.actions_of(seats.role), config.policy.state_dependent_std)
+            policy = Policy(layout.observation, space, config.policy, layout.seen)
+            if policy.actor.network.auxiliary(policy) is not None:
+                raise LudusError(
+                    f"policy.network {config.policy.network} brings a loss of its own, which the "
+                    f"algorithm {config.algorithm} does not learn: use algorithm ppo, or another "
+                    "network"
+                )
 
     def __init__(self, batch: Batch, config: Config) -> None:
         self.batch, self.config = batch, config

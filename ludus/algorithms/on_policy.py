@@ -8,24 +8,44 @@ Nothing here reads a tensor back to the host inside a rollout: on CUDA it is one
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ludus.algorithms.actions import action_metrics
-from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed
+from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed, make_policy
 from ludus.algorithms.graphs import compiled
 from ludus.algorithms.rollout import RoleRollout
 from ludus.config import Config
 from ludus.config.schedules import parse
+from ludus.errors import LudusError
 from ludus.networks.heads import Actions, action_space, quadrature
 from ludus.networks.history import HISTORY
 from ludus.networks.network import Auxiliary
 from ludus.networks.policy import Output, Policy
 from ludus.protocols import Batch, Layout
 
+ADAM_EPSILON = 1e-5
 SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
+COLUMNS = (
+    "observation",
+    "raw",
+    "binary",
+    "choices",
+    "log_prob",
+    "value",
+    "valid",
+    "valued",
+    "starts",
+    "target",
+    "mask",
+    "advantage",
+    "state",
+    "policy",
+)
+"""Names that a rollout's own data and losses have."""
 
 
 def decide(
@@ -56,7 +76,9 @@ class Role:
         self.config: Any = config.learner.for_role(name)
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy = OnPolicy.make_policy(batch.layout, config, name).to(config.device)
+        policy = make_policy(batch.layout, config, name).to(config.device)
+        assert isinstance(policy, Policy), "rollouts are made with a Policy"
+        self.policy = policy
         self.space = self.policy.space
         self.auxiliaries = [a.to(config.device) for a in self.make_auxiliaries()]
         self.optimizer = self.make_optimizer(config.device)
@@ -66,6 +88,7 @@ class Role:
         self.chunk = self.chunk_of(config)
         masked = batch.layout.sizes["num_masked"] if self.space.masked else 0
         recorded = [a.record(batch, agents) for a in self.auxiliaries]
+        self._refuse_names(recorded)
         self.rollout = RoleRollout(
             config.learner.rollout,
             self.chunk,
@@ -75,7 +98,7 @@ class Role:
             config.device,
             {name: x for part in recorded for name, x in part.items()},
         )
-        self.updates = self.valid_rows = 0
+        self.updates = 0  # of the last `learn_role`, which sets it
         self.gamma = torch.zeros((), device=config.device)
         self.decide = compiled(decide, config)
         quadrature(self.start.device)  # made before anything is compiled or captured
@@ -92,6 +115,16 @@ class Role:
         brought = self.policy.actor.network.auxiliary(self.policy)
         return [brought] if brought is not None else []
 
+    def _refuse_names(self, recorded: Sequence[Mapping[str, Tensor]]) -> None:
+        """Refuses auxiliaries that would write over each other."""
+        names = [a.name for a in self.auxiliaries] + [name for part in recorded for name in part]
+        for name in names:
+            if names.count(name) > 1 or name in COLUMNS:
+                raise LudusError(
+                    f"the role {self.name}: '{name}' is the name of two things that are kept of a "
+                    "rollout or of a loss: give the auxiliary, or what it records, another name"
+                )
+
     def make_optimizer(self, device: str) -> torch.optim.Optimizer:
         """Adam, with the separate value network as a group of its own."""
         of_critic = ("critic.", "value_head.") if self.policy.critic is not None else ()
@@ -105,8 +138,7 @@ class Role:
         on_gpu = device == "cuda"
         for group in groups:  # in a graph the learning rate must live on the device
             group["lr"] = torch.tensor(1e-3, device="cuda") if on_gpu else 1e-3
-        epsilon = getattr(self.config, "adam_epsilon", 1e-8)
-        return torch.optim.Adam(groups, eps=epsilon, fused=True, capturable=on_gpu)
+        return torch.optim.Adam(groups, eps=ADAM_EPSILON, fused=True, capturable=on_gpu)
 
     def set_schedules(self, progress: float) -> float:
         """Scheduled values for this point of the budget, as tensors that a graph can read. Returns
@@ -120,9 +152,9 @@ class Role:
         """By the optimizer's groups."""
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rates[group["name"]])
+                group["lr"].fill_(rates[group.get("name", "actor")])
             else:
-                group["lr"] = rates[group["name"]]
+                group["lr"] = rates[group.get("name", "actor")]
 
     def carried(self) -> dict[str, Tensor]:
         """What the next rollout needs of this one, as parts of the tensors that hold it: a
@@ -140,7 +172,7 @@ class Role:
     def tensors(self) -> list[Tensor]:
         """Everything that an iteration changes and the next one needs."""
         optimizer = [t for values in self.optimizer.state.values() for t in values.values()]
-        auxiliaries = [p for module in self.auxiliaries for p in module.parameters()]
+        auxiliaries = [t for a in self.auxiliaries for t in (*a.parameters(), *a.buffers())]
         kept = [*self.rollout.seen.values(), self.rollout.age]
         return [
             *self.policy.parameters(),
@@ -253,6 +285,12 @@ class Role:
             r.mask[:steps] if self.space.masked else None,
             r.stacks(times, rows) if r.seen else None,
         )
+
+    def auxiliary_losses(
+        self, output: Output, rows: Mapping[str, Tensor], weight: Tensor
+    ) -> list[Tensor]:
+        """Those of the auxiliaries, in their order. `weight` sums to 1 over the rows that count."""
+        return [auxiliary(output, rows, weight, self.rollout) for auxiliary in self.auxiliaries]
 
     def actions(self) -> Actions:
         """What was done in every step of the rollout."""
@@ -384,18 +422,35 @@ class OnPolicy(Learner):
         metrics: dict[str, float] = {}
         network = self.config.policy.section
         for name, role in self.roles.items():
+            role.policy.train()
+            self.part(f"begin {name}", self.begin_update, role)()
             told = self.learn_role(role, progress)
+            self.part(f"end {name}", self.end_update, role)()
             metrics |= {f"learner/{name}/{key}": value for key, value in told.items()}
-            if role.network_metrics is not None and role.valid_rows:
+            if role.network_metrics is not None and bool(role.rollout.valid.any()):
                 read = role.network_metrics.read()
                 metrics |= {f"{network}/{name}/{key}": value for key, value in read.items()}
         return metrics
 
     @torch.no_grad()
-    def update_normaliser(self, role: Any) -> None:
+    def begin_update(self, role: Any) -> None:
+        """What networks and their losses want to know before the first update."""
+        r = role.rollout
+        if role.network_metrics is not None:
+            role.network_metrics.before(role.sample())
+        for auxiliary in role.auxiliaries:
+            for name, prepared in auxiliary.prepare(r).items():
+                if name not in r.prepared:  # once: a graph writes to the same place again
+                    r.prepared[name] = torch.empty_like(prepared)
+                r.prepared[name].copy_(prepared)
+
+    @torch.no_grad()
+    def end_update(self, role: Any) -> None:
         """Observation statistics move only after the updates: the same ones were used while acting
         and while learning."""
         r = role.rollout
+        if role.network_metrics is not None:
+            role.network_metrics.after(role.sample())
         if role.policy.normalise_observation:
             role.policy.observation_norm.update(
                 r.observation[:-1].flatten(0, 1), r.valued.flatten()

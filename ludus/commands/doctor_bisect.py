@@ -77,9 +77,9 @@ def main(arguments: list[str]) -> int:
     differences = bisectable(comparison)
     metric = options.metric or _metric(comparison)
     settings = _settings(good, options.agent_steps), _settings(bad, options.agent_steps)
-    unflatten(settings[0])  # a run of an older version may have settings that are gone
     for run in (good, bad):
-        Run(run).config()  # refuses somebody's code: both are trained anew
+        Run(run).config()  # refuses somebody's code: both are trained again
+    unflatten(settings[0])  # a run of an older version may have settings that are gone
     root = Path(options.run) if options.run else Path("runs") / f"bisect-{good.name}-{bad.name}"
     _remember(root, {"good": settings[0], "bad": settings[1]})
 

@@ -25,11 +25,11 @@ def parse(kind: type[T], arguments: list[str], command: str, example: str) -> T:
 
 @dataclass(kw_only=True)
 class ReadsRuns:
-    """An option of commands that load the games of runs."""
+    """An option of commands that load what runs are made of."""
 
     trust: bool = False
-    """Load the game of a run that was not made on this machine, too, although that executes its
-    code."""
+    """Load the code that a run names (its game, algorithm, network …) although the run was not made
+    on this machine: that executes it."""
 
     def believe(self, *references: str) -> None:
         """With --trust: the runs that were named."""

@@ -14,7 +14,6 @@ from ludus.config.in_use import (
     option_of,
     refuse_unused,
     set_by_name,
-    settings_of,
 )
 from ludus.config.league import LeagueConfig, mixes, uses_pool
 from ludus.config.network import NetworkConfig
@@ -62,7 +61,6 @@ __all__ = [
     "resolve",
     "set_by_name",
     "set_value",
-    "settings_of",
     "unflatten",
     "uses_pool",
 ]

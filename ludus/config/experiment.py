@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated
@@ -21,14 +22,9 @@ from ludus.registry import ALGORITHMS
 
 def settings_of_algorithm(name: str) -> type[AlgorithmConfig]:
     """The dataclass of an algorithm's settings."""
-    found = ALGORITHMS.settings_of(name) or AlgorithmConfig
-    ALGORITHMS.refuse_taken(name, {f.name for f in fields(Config)}, "the config's own")
-    if not issubclass(found, AlgorithmConfig):
-        raise LudusError(
-            f"the settings of the algorithm '{name}' are a {found.__name__}, which does not "
-            "inherit ludus.config.AlgorithmConfig: let it"
-        )
-    return found
+    taken = {*(f.name for f in fields(Config)), *dir(Config), "learn"}
+    ALGORITHMS.refuse_taken(name, taken, "the config's own")
+    return ALGORITHMS.settings_of(name, AlgorithmConfig)
 
 
 @dataclass(kw_only=True)
@@ -74,9 +70,10 @@ class Config:
         same settings, or more, takes over their values."""
         if name == self.algorithm:
             return
-        kind, before = settings_of_algorithm(name), self.learner
-        known = self.other_learners.get(name)
-        if known is None and issubclass(kind, type(before)):
+        kind, before = settings_of_algorithm(name), copy.deepcopy(self.learner)
+        known = copy.deepcopy(self.other_learners.get(name))
+        # plain settings are not those of any algorithm: there is nothing to take over
+        if known is None and type(before) is not AlgorithmConfig and issubclass(kind, type(before)):
             known = kind(**{f.name: getattr(before, f.name) for f in fields(before)})
         self.algorithm, self.learner = name, known or kind()
 
@@ -113,6 +110,5 @@ class Config:
     def __post_init__(self) -> None:
         if not isinstance(self.game, str):
             self.game = source_of(self.game)
-
         if self.learner is None:
             self.learner = settings_of_algorithm(self.algorithm)()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ludus.config.algorithm import AlgorithmConfig, RoleConfig
+from ludus.config.algorithm import RoleConfig
 from ludus.config.experiment import Config, settings_of_algorithm
 from ludus.config.values import flatten, set_value
 from ludus.errors import LudusError
@@ -14,11 +14,6 @@ from ludus.registry import ALGORITHMS, NETWORKS
 
 CALLED_NOW = {"learn.next_keys": "policy.strategy.next_keys", "learn.": "ppo."}
 """Names of an earlier version, and what they have become."""
-
-
-def settings_of(config: Config, role: str) -> AlgorithmConfig:
-    """What the algorithm learns a role with."""
-    return config.learner.for_role(role)
 
 
 def option_of(config: Config, role: str, key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ludus.protocols import Layout
@@ -31,9 +31,9 @@ class NetworkConfig:
         """Refuses a game that a network with these settings cannot learn."""
 
     def meaning(self, loaded: Collection[str]) -> dict[str, Any]:
-        """Settings that leave the shapes of weights alone and yet change what the weights compute.
-        `loaded`: the names of the weights in question."""
-        return {}
+        """Settings without which the same weights compute something else; as long as a network does
+        not say which, all of them. `loaded`: the names of the weights in question."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
     def large(self) -> bool:

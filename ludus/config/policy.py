@@ -16,14 +16,10 @@ OF_ACTIONS = ("initial_log_std_of", "initial_mean_of")
 
 
 def settings_of_network(name: str) -> type[NetworkConfig]:
-    found = NETWORKS.settings_of(name) or NetworkConfig
-    NETWORKS.refuse_taken(name, {f.name for f in fields(PolicyConfig)}, "the policy's own")
-    if not issubclass(found, NetworkConfig):
-        raise LudusError(
-            f"the settings of the network '{name}' are a {found.__name__}, which does not inherit "
-            "ludus.config.NetworkConfig: let it"
-        )
-    return found
+    """The dataclass of the settings that a network brings."""
+    taken = {*(f.name for f in fields(PolicyConfig)), *dir(PolicyConfig)}
+    NETWORKS.refuse_taken(name, taken, "the policy's own")
+    return NETWORKS.settings_of(name, NetworkConfig)
 
 
 @dataclass(kw_only=True)

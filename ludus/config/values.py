@@ -111,10 +111,11 @@ def set_value(config: Config, name: str, value: Any) -> None:
         )
         return
     target = section_at(config, sections)
-    if isinstance(target, UnreadAlgorithm | UnreadNetwork) and not hasattr(target, key):
+    known = {f.name for f in dataclasses.fields(target)} if target is not None else set()
+    if isinstance(target, UnreadAlgorithm | UnreadNetwork) and key not in known:
         target.unread[key] = value
         return
-    if target is None or key not in {f.name for f in dataclasses.fields(target)}:
+    if key not in known:
         raise LudusError(f"unknown key '{name}': {nearest(name, flatten(config))}")
     setattr(target, key, tuple(value) if isinstance(value, list) else value)
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 from ludus.batches import is_foreign, values_at
-from ludus.config import Config, TrainConfig, settings_of
+from ludus.config import Config, TrainConfig
 from ludus.config.schedules import parse
 from ludus.doctor.audit import audit
 from ludus.doctor.finding import Finding, worst_first
@@ -50,7 +50,7 @@ def audit_config(config: Config) -> list[Finding]:
     settings = game.resolve(values_at(config, 1.0), preset)
     found: list[Finding] = []
     for role in game.roles:
-        gamma = max(parse(settings_of(config, role.name).gamma, "gamma").values)
+        gamma = max(parse(config.learner.for_role(role.name).gamma, "gamma").values)
         reward = reward_of(game, settings, role.name, gamma)
         if reward is not None:
             found += [

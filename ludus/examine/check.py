@@ -9,7 +9,7 @@ import numpy as np
 
 from ludus import machine
 from ludus.batches import is_foreign, make_batch, values_at
-from ludus.config import Config, option_of, resolve, settings_of
+from ludus.config import Config, option_of, resolve
 from ludus.config.schedules import parse
 from ludus.doctor.before import budget, earnings, flow, spaces
 from ludus.doctor.before.budget import Budget
@@ -106,7 +106,7 @@ def _play(config: Config, seconds: float) -> tuple[list[Finding], float, int]:
     seen, lengths, earned = Seen(), [], list[earnings.Earnings]()
     for seats in batch.layout.seats:
         gamma, share = (
-            max(parse(settings_of(config, seats.role).gamma, "gamma").values),
+            max(parse(config.learner.for_role(seats.role).gamma, "gamma").values),
             seconds / 2 / len(batch.layout.seats),
         )
         option = option_of(config, seats.role, "gamma")

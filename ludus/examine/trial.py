@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ludus.batches import make_batch
-from ludus.config import Config, option_of, settings_of
+from ludus.config import Config, option_of
 from ludus.config.schedules import parse
 from ludus.doctor.before.spaces import Spaces, observation_scale
 from ludus.doctor.finding import Finding, worst_first
@@ -36,7 +36,7 @@ def audit_foreign(config: Config, *, seconds: float = SECONDS) -> list[Finding]:
     still = _play(batch, STILL_EPISODES, seconds * 0.3)
     found: list[Finding] = []
     for seats in batch.layout.seats:
-        gamma = max(parse(settings_of(config, seats.role).gamma, "gamma").values)
+        gamma = max(parse(config.learner.for_role(seats.role).gamma, "gamma").values)
         agents = seats.agents
         names = batch.layout.observation_of(seats.role)
         same = (random["low"][agents] == random["high"][agents]).all(0)

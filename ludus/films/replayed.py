@@ -15,10 +15,10 @@ from ludus.films.recorded import RecordedFilm
 from ludus.films.resimulate import Script, make_batch
 from ludus.films.shows import Show, Shows
 from ludus.play.replay import Replay
+from ludus.protocols import Layout
 from ludus.runs import checkpoint
 from ludus.runs.load import check_same_layout, load_policies
 from ludus.runs.run import Run
-from ludus.runs.trust import believe
 from ludus.sim import Batch
 
 KEPT = 4  # batches in memory
@@ -57,7 +57,7 @@ class FilmMaker:
             return None, "no checkpoint is left: nothing to say about what it thinks"
         step = min(steps, key=lambda s: abs(s - (script.step or 0)))
         try:
-            policies = self.load(run, step, script.batch.layout.describe())
+            policies = self.load(run, step, script.batch.layout)
         except LudusError as error:
             return None, str(error)
         exact = step == script.step
@@ -65,11 +65,12 @@ class FilmMaker:
             "" if exact else f"; the one that played (step {script.step:,}) is gone"
         )
 
-    def load(self, run: Run, step: int, layout: Mapping[str, Any]) -> dict[str, Any]:
+    def load(self, run: Run, step: int, layout: Layout) -> dict[str, Any]:
         """The policies of a checkpoint, which must fit the layout that they are to play in."""
         self.shows.find(run.settings().game)  # refuses a game that may not be imported
-        run.config(plays=False)  # refuses such a network
-        believe(run.path)
-        policies, theirs = load_policies(f"{run.path}@{step}")
-        check_same_layout(theirs, layout, f"the replay and {run.path.name}@{step}")
+        reference = f"{run.path}@{step}"
+        theirs = checkpoint.find_checkpoint(reference).manifest["layout"]
+        ours = json.loads(json.dumps(layout.describe()))  # as a manifest has it
+        check_same_layout(theirs, ours, f"the replay and {reference}")
+        policies, _ = load_policies(reference, layout)
         return policies

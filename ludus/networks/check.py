@@ -41,9 +41,9 @@ def check_network(config: Config, layout: Layout) -> None:
             f"{config.game} has pictures or tokens, which join in the first hidden layer: give "
             "policy.hidden a layer"
         )
-    if policy.quiet_inputs and not ours:
+    if policy.sets and not ours:
         raise LudusError(
-            "policy.quiet_inputs sets weights of the standard network to zero, and this run has "
+            "policy.sets is read by the standard network, and this run has "
             f"{policy.network}: leave it empty"
         )
     if is_path(policy.network):
@@ -68,6 +68,12 @@ def try_network(config: Config, layout: Layout) -> None:
         raise LudusError(
             f"the network '{name}' cannot be made for {config.game}: {where_raised(error)}"
         ) from error
+    if config.policy.quiet_inputs and network.input_weight is None:
+        raise LudusError(
+            "policy.quiet_inputs sets the first weights to zero, and the network "
+            f"'{name}' does not say which those are: leave it empty, or add the property "
+            "input_weight"
+        )
     outputs = getattr(network, "outputs", None)
     if not isinstance(outputs, int) or outputs < 1:
         raise LudusError(

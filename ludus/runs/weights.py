@@ -13,6 +13,7 @@ from ludus.algorithms.algorithm import Algorithm
 from ludus.config import PolicyConfig
 from ludus.config.values import UnreadNetwork
 from ludus.errors import LudusError
+from ludus.imports import is_path
 from ludus.networks.network import Network
 from ludus.protocols import ActingPolicy, Layout
 from ludus.runs import checkpoint
@@ -55,9 +56,12 @@ def refuse_other_meaning(saved: Checkpoint, ours: PolicyConfig, loaded: Collecti
     theirs = saved.run.settings().policy  # as data: a network of the user's own stays unread
     before: dict[str, Any] = {}
     now: dict[str, Any] = {}
-    if any(part in name for name in loaded for part in (".encoder.", ".sets.")):
+    of_networks = [name for name in loaded if ".network." in name]
+    if of_networks and (is_path(theirs.network) or is_path(ours.network)):
+        before["network"], now["network"] = theirs.network, ours.network
+    if of_networks:
         before["activation"], now["activation"] = theirs.activation, ours.activation
-    if theirs.network == ours.network:
+    if of_networks and theirs.network == ours.network:
         mine = ours.network_settings.meaning(loaded)
         read = theirs.network_settings
         their = read.unread if isinstance(read, UnreadNetwork) else read.meaning(loaded)

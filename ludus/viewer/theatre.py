@@ -72,7 +72,7 @@ class Theatre:
             seed, own = config.eval.seed + 2, self.shows.own_bots(cast)
             try_bots(config, own)
             batch = of_game(batch_of(config, 1, seed, held_out=True, bots=own))
-            policies = self.maker.load(run, newest, batch.layout.describe())
+            policies = self.maker.load(run, newest, batch.layout)
             seat_bots(batch, cast, policies)
         current = [newest]
 
@@ -81,9 +81,7 @@ class Theatre:
             if step == current[0]:
                 return None
             current[0] = step
-            return self.maker.load(
-                run, step, batch.layout.describe()
-            ), f"the policy of step {step:,}"
+            return self.maker.load(run, step, batch.layout), f"the policy of step {step:,}"
 
         header = {"title": name, "thinks": f"the policy of step {newest:,}"}
         return Session(show, batch, policies=policies, header=header, renew=renew)
@@ -114,7 +112,7 @@ class Theatre:
 
     def _guests(self, entry: str, name: str, batch: Batch) -> dict[str, Any]:
         run = self.library.run(name)
-        policies = self.maker.load(run, checkpoint.find(run, None), batch.layout.describe())
+        policies = self.maker.load(run, checkpoint.find(run, None), batch.layout)
         role = entry.rpartition("=")[0]
         if role and role not in policies:
             raise LudusError(

@@ -1,6 +1,9 @@
 """Training on CUDA: graphs change nothing, the same seed gives the same weights, resume is
 exact."""
 
+import shutil
+import sys
+
 import pytest
 import torch
 
@@ -12,6 +15,8 @@ from ludus.batches import make_batch
 from ludus.config import CheckpointConfig, Config, EvalConfig, PolicyConfig, TrainConfig, resolve
 from ludus.runs import checkpoint
 from tests.conftest import has_gpu
+from tests.docs.pages import ROOT
+from tests.docs.test_pages import write_files
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not has_gpu(), reason="no CUDA GPU")]
 
@@ -58,6 +63,31 @@ def test_the_same_seed_gives_the_same_weights_and_resume_is_exact(tmp_path, memo
     assert all(torch.equal(x, weights(a)[n]) for n, x in before.items())
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "network"),
+    [
+        ("ppo", "own_network:Gated"),
+        ("ppo", "own_loss:Reconstructing"),
+        ("reinforce:Reinforce", "standard"),
+    ],
+)
+def test_code_of_ones_own_trains_in_graphs_and_resume_is_exact(
+    tmp_path, monkeypatch, algorithm, network
+):
+    write_files(tmp_path, [ROOT / "docs" / "write-your-own-network.md"])
+    shutil.copy(ROOT / "examples" / "reinforce.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = config(policy=PolicyConfig(network=network))
+    made.choose_algorithm(algorithm)
+    run = ludus.train(made, run=tmp_path / "run", quiet=True)
+    before, middle = weights(run), checkpoint.steps(run)[len(checkpoint.steps(run)) // 2]
+    api.resume(f"{run.path}@{middle}", quiet=True)
+    assert all(torch.equal(x, weights(run)[n]) for n, x in before.items())
+    for name in ("own_network", "own_loss", "reinforce"):
+        sys.modules.pop(name, None)
+
+
 @pytest.mark.parametrize("memory", ["none", "lstm"])
 def test_compiled_kernels_compute_the_same(memory):
     """One iteration in float32 from the same numbers: fused kernels may round otherwise, nothing
@@ -88,7 +118,7 @@ def test_graphs_change_nothing(monkeypatch):
         torch.manual_seed(0)
         ppo = PPO(make_batch(c, c.envs, 0), c)
         if not captured:
-            monkeypatch.setattr(graphs.Graphs, "run", lambda self, name, function: function())
+            monkeypatch.setattr(graphs.Graphs, "graph", lambda self, name, function: function)
         for i in range(3):
             torch.manual_seed(100 + i)
             ppo.collect(lambda phase: nullcontext())

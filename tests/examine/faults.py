@@ -339,12 +339,12 @@ OTHERS: tuple[Fault, ...] = (
         "role.policy.value_norm.update(r.target.reshape(-1, 1), r.valued.reshape(-1))",
     ),
     Fault(
-        ON_POLICY + "OnPolicy.update_normaliser",
+        ON_POLICY + "OnPolicy.end_update",
         "r.valued.flatten()",
         "torch.ones_like(r.valid).flatten()",
     ),
     Fault(
-        ON_POLICY + "OnPolicy.update_normaliser",
+        ON_POLICY + "OnPolicy.end_update",
         "if role.policy.normalise_observation:",
         "if False:",
     ),

@@ -28,7 +28,7 @@ FAULTS = {
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "the weight is ignored": (
-        Fault(TERMS, "auxiliary.weight * losses[-1]", "losses[-1]"),
+        Fault(TERMS, "auxiliary.weight * own", "own"),
         "encoder_and_predictor_learn_from_the_keys",
     ),
     "keys of another episode": (

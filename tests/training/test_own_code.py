@@ -17,10 +17,11 @@ from ludus import LudusError, cli
 from ludus.algorithms.ppo import PPOConfig
 from ludus.algorithms.rainbow import RainbowConfig
 from ludus.config import Config, PolicyConfig, TrainConfig, flatten
+from ludus.networks.strategy_config import StrategyConfig
 from ludus.registry import Registry
 from ludus.runs import checkpoint
 from ludus.runs.run import Run
-from ludus.training.start import prepare
+from ludus.training.start import create, prepare
 from tests.docs.pages import ROOT
 from tests.docs.test_pages import write_files
 from tests.training import test_resume
@@ -94,7 +95,50 @@ class LooksBack(NoOutputs):
 class Brings(Fails):
     def forward(self, numbers, seen):
         return self.layer(numbers)
-    def auxiliary(self, policy): ...
+    def auxiliary(self, policy):
+        return Extra()
+class Extra(ludus.Auxiliary):
+    name, weight = "extra", 1.0
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+    def forward(self, output, rows, weight, rollout):
+        return (output.value.square() * weight).sum()
+class Value(Extra):
+    name = "value"
+class WritesOverPPO(Brings):
+    def auxiliary(self, policy):
+        return Value()
+class RecordsValues(Brings):
+    def auxiliary(self, policy):
+        extra = Extra()
+        extra.record = lambda batch, agents: {"value": batch.tensor("reward")[:, agents].flatten(0, 1)}
+        return extra
+class Check(NoOutputs):
+    outputs = 8
+class Learn(Ppo): ...
+from dataclasses import dataclass
+@dataclass(kw_only=True)
+class Shadowing(ludus.AlgorithmConfig):
+    updates: int = 4
+class Shadows(Ppo):
+    settings = Shadowing
+class One(NoOutputs):
+    outputs = 8
+class Other(One):
+    def forward(self, numbers, seen):
+        return -torch.tanh(self.layer(numbers))
+from ludus.networks.policy import Policy
+class Marked(Policy): ...
+from ludus.algorithms.ppo import PPOConfig
+from ludus.algorithms.ppo.ppo import PPO
+class OwnPolicy(PPO):
+    settings = PPOConfig
+    @staticmethod
+    def make_policy(layout, config, role):
+        policy = PPO.make_policy(layout, config, role)
+        policy.__class__ = Marked
+        return policy
 """
 
 
@@ -183,6 +227,11 @@ def test_a_network_with_a_loss_of_its_own_learns_and_is_exported(folder, memory)
     )
     decoder = "chaser/reconstruction/decoder.weight"
     assert not torch.equal(first[decoder], last[decoder])
+    before = {n: t.clone() for n, t in last.items()}
+    middle = checkpoint.steps(run)[1]
+    ludus.resume(f"{run.path}@{middle}", quiet=True)
+    after = checkpoint.find_checkpoint(str(run.path)).tensors("policy")
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
     from ludus.export.onnx import export_run
 
     assert all(path.exists() for path in export_run(str(run.path)))
@@ -222,6 +271,29 @@ def test_a_network_of_ones_own_sees_pictures_and_learns_by_rainbow(folder):
         (["--algorithm", "bad:OddSettings"], "has to be a dataclass"),
         (["--algorithm", "bad:Ppo"], "section 'ppo', which is that of the algorithm ppo"),
         (["--algorithm", "bad:Train"], "section 'train', which is the config's own"),
+        (["--algorithm", "bad:Learn"], "section 'learn', which is the config's own"),
+        (
+            ["--algorithm", "bad:Shadows"],
+            "the setting 'updates' of the algorithm 'bad:Shadows' has",
+        ),
+        (["--policy.network", "bad:Check"], "section 'check', which is the policy's own"),
+        (["--policy.network", "bad:WritesOverPPO"], "'value' is the name of two things"),
+        (["--policy.network", "bad:RecordsValues"], "'value' is the name of two things"),
+        (
+            ["--algorithm", "reinforce:Reinforce", "--policy.network", "bad:Brings"],
+            "brings a loss of its own",
+        ),
+        (
+            [
+                "--policy.network",
+                "bad:One",
+                "--policy.sets",
+                "other",
+                "--policy.normalise-observation",
+                "False",
+            ],
+            "policy.sets is read by",
+        ),
         (["--policy.network", "bad:Plain"], "does not inherit ludus.Network"),
         (["--policy.network", "bad:NoForward"], "no method 'forward'"),
         (["--policy.network", "bad:NoOutputs"], "set self.outputs"),
@@ -253,6 +325,58 @@ def test_rainbow_refuses_networks_that_it_cannot_learn(folder, network, words):
                 train=TrainConfig(total_agent_steps=200_000, threads=1),
             )
         )
+
+
+def test_weights_of_one_network_are_not_loaded_into_another(folder):
+    """Their names and shapes are the same, and what they compute is not."""
+    one, other = (
+        config(
+            policy=PolicyConfig(network=f"bad:{name}"),
+            train=TrainConfig(total_agent_steps=600, threads=1),
+        )
+        for name in ("One", "Other")
+    )
+    run = ludus.train(one, run=folder / "one", quiet=True)
+    with pytest.raises(LudusError, match=r"trained with policy\.network bad:One, and this run has"):
+        ludus.train(other, run=folder / "other", quiet=True, init_from=run.path)
+    ludus.train(one, run=folder / "again", quiet=True, init_from=run.path)
+
+
+def test_its_own_policy_plays_in_training_and_when_it_is_loaded(folder):
+    made = config(train=TrainConfig(total_agent_steps=600, threads=1))
+    made.choose_algorithm("bad:OwnPolicy")
+    trainer = create(folder / "run", prepare(made)[0], {})
+    kinds = {type(policy).__name__ for policy in trainer.algorithm.policies.values()}
+    trainer.run.close()
+    assert kinds == {"Marked"} == {type(ludus.load(folder / "run").policy).__name__}
+
+
+def test_what_graphs_put_back_holds_the_buffers_of_a_loss(folder):
+    made = config(policy=PolicyConfig(network="bad:Brings"))
+    trainer = create(folder / "run", prepare(made)[0], {})
+    (role, *_) = trainer.algorithm.roles.values()
+    trainer.run.close()
+    assert any(t is role.auxiliaries[0].seen for t in role.tensors())
+
+
+def test_another_algorithm_logs_what_the_strategy_network_says_of_itself(folder):
+    made = config(train=TrainConfig(total_agent_steps=1500, threads=1))
+    made.choose_algorithm("reinforce:Reinforce")
+    made.policy = PolicyConfig(
+        network="strategy",
+        network_settings=StrategyConfig(
+            size="small",
+            entries="other0",
+            history=4,
+            stride=1,
+            layers=1,
+            heads=1,
+            width=8,
+            vector=6,
+        ),
+    )
+    line = ludus.train(made, run=folder / "run", quiet=True).metrics()[-1]
+    assert line["strategy/chaser/vector_std"] > 0 and line["strategy/chaser/drift"] > 0
 
 
 def test_two_of_one_name_are_refused():

@@ -101,6 +101,7 @@ COMMANDS = {
         "self 1, pool 1",
     ],
     "examine": ["doctor", "run", "run", "--examine"],
+    "bisect from": ["doctor", "bisect", "run", "mine", "--metric", "eval/self/return"],
     "bisect": ["doctor", "bisect", "mine", "run", "--metric", "eval/self/return"],
 }
 
@@ -146,7 +147,10 @@ def test_what_a_policy_is_made_of_is_not_loaded_either(received, capsys, setting
     forge(received, **{setting: "payload:X"})
     with pytest.raises(LudusError, match=r"payload:X.*trust=True"):
         ludus.load("run")
-    refused(capsys, "train", "pursuit", "--run", "new", "--init-from", "run")
+    if setting == "policy.network":  # weights are data, but they are another network's
+        hidden = ("--policy.hidden", "16", "--run", "new", "--init-from", "run")
+        error = refused(capsys, "train", "pursuit", *hidden)
+        assert "policy.network payload:X, and this run has standard" in error
     capsys.readouterr()
     with pytest.raises(SystemExit):
         cli.main(["doctor", "run", "run"])

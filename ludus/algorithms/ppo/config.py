@@ -51,8 +51,6 @@ class PPOConfig(RoleConfig):
     reward."""
     recompute_advantages: bool = False
     """Compute values and advantages anew before every pass."""
-    adam_epsilon: Annotated[float, AtLeast(0)] = 1e-5
-    """Epsilon of Adam."""
     accumulate: Annotated[int, AtLeast(1)] = 1
     """Gradient accumulation: each update is computed in this many parts, to fit in memory."""
     recompute_activations: bool = False
@@ -73,31 +71,32 @@ class PPOConfig(RoleConfig):
 
     def check(self, config: Config, rows: Mapping[str, int]) -> None:
         super().check(config, rows)
+        own = config.section
         bptt, policy = self.bptt or 1, config.policy
         if self.rollout % bptt:
             raise LudusError(
                 f"a rollout of {self.rollout} steps does not divide into chunks of {bptt}: make it "
-                "a multiple of ppo.bptt"
+                f"a multiple of {own}.bptt"
             )
         if bptt > 1 and policy.memory == "none":
             raise LudusError(
-                f"ppo.bptt={bptt} without memory: set policy.memory or leave ppo.bptt at 1"
+                f"{own}.bptt={bptt} without memory: set policy.memory or leave {own}.bptt at 1"
             )
         if self.burn_in >= bptt > 1 or (self.burn_in and bptt == 1):
             raise LudusError(
-                f"ppo.burn_in={self.burn_in} leaves nothing of chunks of {bptt} steps: use less "
-                "than ppo.bptt"
+                f"{own}.burn_in={self.burn_in} leaves nothing of chunks of {bptt} steps: use less "
+                f"than {own}.bptt"
             )
         each = {role: self.for_role(role) for role in rows}
         if policy.memory == "none" and any(mine.auxiliary for mine in each.values()):
             raise LudusError(
-                "ppo.auxiliary predicts from memory, but policy.memory is none: set "
-                "policy.memory or ppo.auxiliary=0"
+                f"{own}.auxiliary predicts from memory, but policy.memory is none: set "
+                f"policy.memory or {own}.auxiliary=0"
             )
         separate = [mine for mine in each.values() if mine.value_learning_rate is not None]
         if separate and not policy.separate_value:
             raise LudusError(
-                "ppo.value_learning_rate is that of a separate value network: set "
+                f"{own}.value_learning_rate is that of a separate value network: set "
                 "policy.separate_value or leave it out"
             )
         for role, mine in each.items():

@@ -41,6 +41,7 @@ class PPO(OnPolicy):
     """Plays with the batch and learns from it, one iteration at a time."""
 
     settings = PPOConfig
+    learns_auxiliary = True
     role_class = PPORole
     roles: dict[str, PPORole]
 
@@ -53,7 +54,6 @@ class PPO(OnPolicy):
     def learn_role(self, role: PPORole, progress: float) -> dict[str, float]:
         c = role.config
         rate = role.set_schedules(progress)
-        role.policy.train()
         self.part(f"prepare {role.name}", self.prepare, role)()
         epochs = 0
         if role.highest_rate > 0 and (self.on_gpu or bool(role.rollout.valued.any())):
@@ -64,14 +64,13 @@ class PPO(OnPolicy):
                 epochs += 1
                 if c.target_kl is not None and float(role.pass_kl) > c.target_kl:
                     break
-        self.part(f"finish {role.name}", self.finish, role)()
         role.updates = epochs * c.minibatches
 
         values = torch.cat([role.sums, role.overview]).tolist()
         out = dict(zip([*role.summed, *OVERVIEW], values, strict=True))
         updates = out.pop("updates")
-        role.valid_rows = int(out.pop("valid_rows"))
-        for name in OF_VALID_ROWS if not role.valid_rows else ():
+        valid_rows = int(out.pop("valid_rows"))
+        for name in OF_VALID_ROWS if not valid_rows else ():
             # nobody of this role decided anything: there is no mean, rather than one of 0
             del out[name]
         if math.isnan(out.get("explained_variance", 0.0)):
@@ -89,14 +88,7 @@ class PPO(OnPolicy):
         """Advantages, targets and their statistics, before the first pass."""
         r, steps = role.rollout, role.rollout.reward.shape[0]
         role.sums.zero_()
-        if role.network_metrics is not None:
-            role.network_metrics.before(role.sample())
         self.set_targets(role)
-        for auxiliary in role.auxiliaries:
-            for name, prepared in auxiliary.prepare(r).items():
-                if name not in r.prepared:
-                    r.prepared[name] = torch.empty_like(prepared)
-                r.prepared[name].copy_(prepared)
         if role.config.normalise_values:
             role.policy.update_value_norm(r.target, r.valued)
         mean = masked_mean(r.advantage, r.valid)
@@ -129,12 +121,6 @@ class PPO(OnPolicy):
             )
         r.value.copy_(role.policy.real_value(output.value))
         self.set_targets(role)
-
-    @torch.no_grad()
-    def finish(self, role: PPORole) -> None:
-        if role.network_metrics is not None:
-            role.network_metrics.after(role.sample())
-        self.update_normaliser(role)
 
     def one_pass(self, role: PPORole) -> None:
         """One pass over the rollout in minibatches of whole chunks."""
@@ -234,10 +220,9 @@ class PPO(OnPolicy):
         with contextlib.nullcontext() if role.entropy_matters else torch.no_grad():
             entropy = mean(output.distribution.entropy())
         loss = policy_loss + c.value_weight * value_loss - role.entropy * entropy
-        losses = []
-        for auxiliary in role.auxiliaries:
-            losses.append(auxiliary(output, part, weight, role.rollout))
-            loss = loss + auxiliary.weight * losses[-1]
+        losses = role.auxiliary_losses(output, part, weight)
+        for auxiliary, own in zip(role.auxiliaries, losses, strict=True):
+            loss = loss + auxiliary.weight * own
         with torch.no_grad():
             kl = mean(ratio - 1 - log_ratio)  # unbiased, never negative (Schulman's k3)
             cut = mean((ratio - 1).abs() > clip)

@@ -24,8 +24,6 @@ class RainbowConfig(AlgorithmConfig):
     """Step size of AdamW."""
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     """Weight decay of AdamW."""
-    adam_epsilon: Annotated[float, AtLeast(0)] = 1e-8
-    """Epsilon of AdamW."""
     max_grad_norm: Annotated[float, AtLeast(0)] = 10.0
     """Gradients are scaled down to this norm; 0: never."""
     reward_scale: Annotated[float, Above(0)] = 0.1

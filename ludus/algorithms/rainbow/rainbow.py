@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from ludus.algorithms.actions import action_metrics
-from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed
+from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed, make_policy
 from ludus.algorithms.rainbow.config import RainbowConfig
 from ludus.algorithms.rainbow.feasible import feasible_values
 from ludus.algorithms.rainbow.q_policy import NoisyLinear, QPolicy, move
@@ -32,7 +32,6 @@ from ludus.config import Config
 from ludus.config.schedules import parse
 from ludus.errors import LudusError
 from ludus.networks.heads import action_space
-from ludus.networks.network import Network
 from ludus.networks.policy import network_class
 from ludus.protocols import Batch, Layout
 from ludus.sim import Batch as GameBatch
@@ -100,7 +99,9 @@ class Role:
         c, device = self.config, config.device
         self.num_agents = agents.stop - agents.start
         self.rows = batch.num_envs * self.num_agents
-        self.policy = Rainbow.make_policy(batch.layout, config, name).to(device)
+        policy = make_policy(batch.layout, config, name).to(device)
+        assert isinstance(policy, QPolicy)
+        self.policy = policy
         self.target = copy.deepcopy(self.policy.online).requires_grad_(False)
         self.parameters = list(self.policy.online.parameters())
         on_gpu = device == "cuda"
@@ -109,7 +110,6 @@ class Role:
         self.optimizer = torch.optim.AdamW(
             self.parameters,
             lr=rate,
-            eps=c.adam_epsilon,
             weight_decay=c.weight_decay,
             fused=True,
             capturable=on_gpu,
@@ -259,20 +259,15 @@ class Rainbow(Learner):
         space = action_space(layout.actions_of(role), config.policy.state_dependent_std)
         return QPolicy(layout.observation, space, config.policy, config.learner, layout.seen)
 
-    @staticmethod
-    def check_network(config: Config, layout: Layout) -> None:
-        """Refuses a network that looks back, or brings a loss: single transitions are replayed."""
+    @classmethod
+    def check_network(cls, config: Config, layout: Layout) -> None:
+        """Refuses a network that looks back: single transitions are replayed."""
+        super().check_network(config, layout)
         policy = config.policy
-        network = network_class(policy.network)
-        if network.history(layout.observation, policy) is not None:
+        if network_class(policy.network).history(layout.observation, policy) is not None:
             raise LudusError(
                 f"rainbow replays single transitions, but policy.network {policy.network} looks "
                 "back at a history: use algorithm ppo, or policy.network standard"
-            )
-        if network.auxiliary is not Network.auxiliary:
-            raise LudusError(
-                f"policy.network {policy.network} brings a loss of its own, which rainbow does not "
-                "learn: use algorithm ppo, or another network"
             )
 
     @classmethod

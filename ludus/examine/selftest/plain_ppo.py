@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ludus.algorithms.on_policy import ADAM_EPSILON
 from ludus.examine.selftest import reference
 from ludus.examine.selftest.reference import Parameters
 from ludus.examine.selftest.scene import LESSONS, ROLLOUT, SHARE, RoleLesson, Session
@@ -53,7 +54,7 @@ def _update(session: Session, name: str, role: str) -> Outcome:
     out.value_norm = statistics
     if c.normalise_values:
         _rescale(p, statistics)
-    adam = reference.Adam(c.adam_epsilon)
+    adam = reference.Adam(ADAM_EPSILON)
     critic = ("critic.", "value_head.") if policy.separate_value else ()
     value_rate = (
         at_share(c.value_learning_rate)

@@ -324,7 +324,7 @@ def every_weight_is_moved_by_adamw(s: Session) -> None:
     for name, made in every(s):
         c = made.algorithm.config.learner
         rate = 0.0175 if isinstance(c.learning_rate, str) else c.learning_rate
-        adam = reference.Adam(c.adam_epsilon, c.weight_decay)
+        adam = reference.Adam(1e-8, c.weight_decay)
         p = {n: t.clone() for n, t in made.updates[0].before.items()}
         for u in made.updates:
             adam.step(
