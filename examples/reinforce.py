@@ -24,7 +24,7 @@ LOGGED = ("policy_loss", "value_loss", "entropy", "explained_variance", "grad_no
 
 @dataclass(kw_only=True)
 class ReinforceConfig(ludus.AlgorithmConfig):
-    """REINFORCE with a baseline. A field's docstring is its help."""
+    """REINFORCE with a baseline."""
 
     learning_rate: Scalar = "3e-3 -> 0"
     """Step size of Adam."""

@@ -100,7 +100,8 @@ def _figures(
         "Share of time": lambda k: k.startswith("speed/share/"),
         "Resident memory (MB)": lambda k: k == "memory/resident_mb",
     }
-    out, written = [], {k for line in lines for k in line}
+    out: list[str] = []
+    written, drawn = {k for line in lines for k in line}, set[str]()
     later = [line for line in lines if enough_episodes(line.get("progress/episodes", envs), envs)]
     for title, chosen in groups.items():
         names = sorted({k for line in lines for k in line if chosen(k)})
@@ -111,8 +112,14 @@ def _figures(
                 f"<p>{title}: too few episodes ({finished:,} have finished in {envs:,} envs)</p>"
             )
         elif names:
+            drawn |= set(names)
             marked = [r for r in records if _shown_by(r, written) & set(names)]
             out.append(_figure(title, names, shown, marked))
+    for record in records:  # what no other figure shows
+        names = sorted(_shown_by(record, written))
+        if names and not drawn.intersection(names):
+            drawn |= set(names)
+            out.append(_figure(record.finding.check, names, lines, [record]))
     return out or ["<p>No iteration was finished.</p>"]
 
 

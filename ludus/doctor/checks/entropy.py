@@ -46,7 +46,7 @@ def _choices(curve: Curve) -> bool:
     )
 
 
-@check(family="entropy", figure="learner/ROLE/entropy")
+@check(family="entropy", figure=("learner/ROLE/entropy_share", "learner/ROLE/entropy"))
 def entropy_collapsed(log: Log) -> Iterator[Finding]:
     """The policy became certain early, before it was any good. Where the return has risen, but by
     less than two fifths since the first rows, this is a warning.
@@ -116,7 +116,11 @@ def _hardly_more(log: Log, role: str, since: int) -> str:
     )
 
 
-@check(family="entropy", figure="learner/ROLE/entropy", early=SECOND_HALF)
+@check(
+    family="entropy",
+    figure=("learner/ROLE/entropy_share", "learner/ROLE/entropy"),
+    early=SECOND_HALF,
+)
 def entropy_stuck(log: Log) -> Iterator[Finding]:
     """The policy is as random as on the first day, and the return has not risen, or hardly.
 
@@ -210,7 +214,7 @@ def _above(coefficient: object, limit: float) -> bool:
     return not isinstance(coefficient, int | float) or coefficient > limit
 
 
-@check(family="entropy", figure="learner/ROLE/entropy")
+@check(family="entropy", figure=("learner/ROLE/entropy_share", "learner/ROLE/entropy"))
 def entropy_rising(log: Log) -> Iterator[Finding]:
     """A continuous policy becomes more random as training goes on: its deviation grows.
 
