@@ -44,11 +44,10 @@ class Reinforce(ludus.OnPolicy):
     def learn_role(self, role, progress):
         """Updates one role; what it returns is logged as learner/ROLE/KEY."""
         rate = role.set_schedules(progress)
-        told, role.updates = {}, 0
+        told = {}
         if rate > 0 and bool(role.rollout.valid.any()):
             self.set_targets(role)
             told = self.update(role)
-            role.updates = 1
             told["entropy_share"] = told["entropy"] / max(1e-9, role.space.max_entropy)
         return {**told, "lr": rate}
 

@@ -19,6 +19,7 @@ from typing import Any
 from ludus.config import Config, apply_preset, check_types, origins, set_by_name
 from ludus.config.handed_over import hand_over
 from ludus.errors import LudusError, nearest
+from ludus.imports import path_of
 from ludus.play.agent import Agent
 from ludus.play.external_agent import ExternalAgent
 from ludus.play.measure_run import measure_run
@@ -165,8 +166,8 @@ def _change(config: Config, changes: Mapping[str, Any], preset: str | None = Non
     """Sets what is given by name: first the algorithm and the network, which say what other names
     mean."""
     first = {n: v for n, v in changes.items() if n in ("algorithm", "network", "policy.network")}
-    for name, value in first.items():
-        set_by_name(config, name, value)
+    for name, value in first.items():  # a name, an import path or a class
+        set_by_name(config, name, path_of(value))
     if preset:
         apply_preset(config, preset)
     for name, value in changes.items():

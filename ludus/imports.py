@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
-from ludus.errors import LudusError, nearest, reason
+from ludus.errors import FAULTS, LudusError, nearest, reason
 
 OURS = os.path.dirname(__file__) + os.sep
 PYTHONS = os.path.dirname(os.__file__) + os.sep  # its standard library
@@ -20,9 +22,23 @@ def is_path(name: str) -> bool:
     return ":" in name
 
 
+def path_of(given: Any) -> str:
+    """The import path of a class, or a name as it is."""
+    return f"{given.__module__}:{given.__qualname__}" if isinstance(given, type) else str(given)
+
+
 def import_object(path: str, what: str) -> object:
     """The object at "package.module:name". `what`: what it is for, in messages."""
     module_name, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
+        raise LudusError(
+            f"the {what} '{path}' is not an import path: write package.module:name, as after import"
+        )
+    if module_name == "__main__":
+        raise LudusError(
+            f"the {what} '{path}' is defined in the program that runs, where no other process "
+            "finds it: put it into a module of its own"
+        )
     module = _import_module(module_name, f"the {what} '{path}' cannot be loaded")
     if not hasattr(module, attribute):
         public = [name for name in vars(module) if not name.startswith("_")]
@@ -34,8 +50,8 @@ def import_object(path: str, what: str) -> object:
 
 def import_class(path: str, what: str, methods: Sequence[str] = ()) -> type:
     """The class at "package.module:Class"; refuses one that lacks one of these methods."""
-    if not is_path(path) or not path.rpartition(":")[2]:
-        raise LudusError(f"'{path}' is not the import path of a {what}: write package.module:Class")
+    if not is_path(path):
+        raise LudusError(f"the {what} '{path}' is not an import path: write package.module:Class")
     found = import_object(path, what)
     if not isinstance(found, type):
         raise LudusError(
@@ -47,6 +63,17 @@ def import_class(path: str, what: str, methods: Sequence[str] = ()) -> type:
                 f"the {what} '{path}' has no method '{method}', which every {what} needs: add it"
             )
     return found
+
+
+@contextlib.contextmanager
+def in_one_sentence(what: str) -> Iterator[None]:
+    """Around code of the user's own: what goes wrong in it becomes one sentence, with its place."""
+    try:
+        yield
+    except LudusError:
+        raise
+    except FAULTS as error:
+        raise LudusError(f"{what}: {where_raised(error)}") from error
 
 
 def _import_module(name: str, failure: str) -> ModuleType:
@@ -89,5 +116,5 @@ def where_raised(error: BaseException) -> str:
 def section_name(name: str) -> str:
     """The section of the config with the settings of an algorithm or a network: its name, or of an
     import path that of its class, "my_lab.nets:MyEncoder" → "my_encoder"."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.rpartition(":")[2])
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name.rpartition(":")[2])
     return words.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
@@ -14,6 +15,7 @@ from ludus.algorithms.graphs import Graphs
 from ludus.algorithms.replay_buffer import Replay
 from ludus.config import AlgorithmConfig, Config
 from ludus.errors import LudusError
+from ludus.imports import in_one_sentence, is_path
 from ludus.machine import fitting
 from ludus.networks.heads import action_space
 from ludus.networks.policy import Policy
@@ -167,7 +169,9 @@ class Learner:
         return {
             f"learner/{name}/{key}": value
             for name, role in self.roles.items()
-            for key, value in self.learn_role(role, progress).items()
+            for key, value in checked_metrics(
+                self.learn_role(role, progress), self.config.algorithm
+            ).items()
         }
 
     def learn_role(self, role: Any, progress: float) -> dict[str, float]:
@@ -220,6 +224,22 @@ class Learner:
         return nullcontext()
 
 
+def checked_metrics(told: Any, algorithm: str) -> Mapping[str, float]:
+    """What `learn_role` returned: names and numbers."""
+    if not isinstance(told, Mapping):
+        raise LudusError(
+            f"learn_role of the algorithm {algorithm} returned a {type(told).__name__}: it has to "
+            'return its metrics, such as {"policy_loss": 0.3}'
+        )
+    for name, value in told.items():
+        if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, Real):
+            raise LudusError(
+                f"learn_role of the algorithm {algorithm} returned {name!r}: {value!r}, which is "
+                "not a metric: give numbers by name, and leave out what there is none of"
+            )
+    return told
+
+
 def algorithm_class(name: str) -> type[Algorithm]:
     """By its name, or the import path of one's own."""
     found: Any = ALGORITHMS.find(name)
@@ -245,7 +265,10 @@ def make_algorithm(batch: Batch, config: Config) -> Algorithm:
         f"what {config.algorithm} keeps of {config.envs:,} envs of {config.game}",
         f"lower --envs or {config.section}.{made.memory_setting}",
     ):
-        return made(batch, config)
+        if not is_path(config.algorithm):
+            return made(batch, config)
+        with in_one_sentence(f"the algorithm {config.algorithm} cannot be made"):
+            return made(batch, config)
 
 
 def make_policy(layout: Layout, config: Config, role: str) -> ActingPolicy:

@@ -15,7 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from ludus.algorithms.actions import action_metrics
-from ludus.algorithms.algorithm import Evidence, Learner, Memory, Timed, make_policy
+from ludus.algorithms.algorithm import (
+    Evidence,
+    Learner,
+    Memory,
+    Timed,
+    checked_metrics,
+    make_policy,
+)
 from ludus.algorithms.graphs import compiled
 from ludus.algorithms.rollout import RoleRollout
 from ludus.config import Config
@@ -98,7 +105,8 @@ class Role:
             config.device,
             {name: x for part in recorded for name, x in part.items()},
         )
-        self.updates = 0  # of the last `learn_role`, which sets it
+        self.updates = 0  # steps of the optimizer in the last `learn_role`
+        self.optimizer.register_step_post_hook(self._count_update)
         self.gamma = torch.zeros((), device=config.device)
         self.decide = compiled(decide, config)
         quadrature(self.start.device)  # made before anything is compiled or captured
@@ -124,6 +132,10 @@ class Role:
                     f"the role {self.name}: '{name}' is the name of two things that are kept of a "
                     "rollout or of a loss: give the auxiliary, or what it records, another name"
                 )
+
+    def _count_update(self, *_: Any) -> None:
+        """Where updates are replayed as graphs, the algorithm sets the number itself."""
+        self.updates += 1
 
     def make_optimizer(self, device: str) -> torch.optim.Optimizer:
         """Adam, with the separate value network as a group of its own."""
@@ -424,7 +436,8 @@ class OnPolicy(Learner):
         for name, role in self.roles.items():
             role.policy.train()
             self.part(f"begin {name}", self.begin_update, role)()
-            told = self.learn_role(role, progress)
+            role.updates = 0
+            told = checked_metrics(self.learn_role(role, progress), self.config.algorithm)
             self.part(f"end {name}", self.end_update, role)()
             metrics |= {f"learner/{name}/{key}": value for key, value in told.items()}
             if role.network_metrics is not None and bool(role.rollout.valid.any()):

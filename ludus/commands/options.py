@@ -116,7 +116,7 @@ def _roles_section(name: str, section: str, kind: type[RoleConfig]) -> type:
     keys = [
         (
             key,
-            Annotated[types[key] | None, _help(f"As {section}.{key.replace('_', '-')}.")],
+            Annotated[types[key] | None, _help(f"As {section}.{key}.".replace("_", "-"))],
             field(default=None),
         )
         for key in kind.of_roles()

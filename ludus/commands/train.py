@@ -12,7 +12,7 @@ SUMMARY = (
     "or an env; an env of another library "
     "(gym:ID, pettingzoo:MODULE); or one in a browser or an engine (remote:PORT)."
 )
-EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --ppo.roles.runner.entropy 0.01"
+EXAMPLE = "ludus train pursuit --train.total-agent-steps 3000000 --game.speed 0.12 --seed 3"
 
 
 def main(arguments: list[str]) -> int:

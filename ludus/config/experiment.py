@@ -16,7 +16,7 @@ from ludus.config.policy import PolicyConfig
 from ludus.config.running import CheckpointConfig, DoctorConfig, EvalConfig, LogConfig, TrainConfig
 from ludus.config.schedules import Scalar
 from ludus.errors import LudusError
-from ludus.imports import section_name
+from ludus.imports import in_one_sentence, section_name
 from ludus.registry import ALGORITHMS
 
 
@@ -75,7 +75,8 @@ class Config:
         # plain settings are not those of any algorithm: there is nothing to take over
         if known is None and type(before) is not AlgorithmConfig and issubclass(kind, type(before)):
             known = kind(**{f.name: getattr(before, f.name) for f in fields(before)})
-        self.algorithm, self.learner = name, known or kind()
+        with in_one_sentence(f"the settings of the algorithm '{name}' cannot be made"):
+            self.algorithm, self.learner = name, known or kind()
 
     def learning_rates(self, roles: Sequence[str]) -> dict[str, Scalar]:
         """By the names they are set by."""
@@ -93,7 +94,8 @@ class Config:
             )
         check_limits(self)
         budget = self.train.total_agent_steps
-        self.learner.check(self, rows)
+        with in_one_sentence(f"check of the settings of {self.algorithm} failed"):
+            self.learner.check(self, rows)
         self.policy.check()
         self.league.check(self)
         self.curriculum.check(self)

@@ -72,13 +72,23 @@ LIMITS = (AtLeast, Above, Between, Below, OneOf)
 
 def check_limits(section: Any, prefix: str = "") -> None:
     """Refuses the first value of a section, or of one within it, that is outside its limits."""
-    for name, hint in get_type_hints(type(section), include_extras=True).items():
-        value = getattr(section, name)
+    limits = limits_of(type(section))
+    for f in dataclasses.fields(section):
+        value, full = getattr(section, f.name), prefix + name_of(section, f.name)
         if dataclasses.is_dataclass(value):
-            check_limits(value, f"{prefix}{name_of(section, name)}.")
-        for limit in getattr(hint, "__metadata__", ()):
-            if isinstance(limit, LIMITS):
-                _check(limit, value, prefix + name)
+            check_limits(value, f"{full}.")
+        for limit in limits.get(f.name, ()):
+            _check(limit, value, full)
+
+
+def limits_of(kind: type) -> dict[str, list[Any]]:
+    """Field → its limits. A field that is declared again without any keeps those it had."""
+    out: dict[str, list[Any]] = {}
+    for base in reversed(kind.__mro__):
+        for name, hint in get_type_hints(base, include_extras=True).items():
+            own = [x for x in getattr(hint, "__metadata__", ()) if isinstance(x, LIMITS)]
+            out |= {name: own} if own else {}
+    return out
 
 
 def _check(limit: Any, value: Any, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from ludus.config.limits import AtLeast, OneOf
 from ludus.config.network import NetworkConfig
 from ludus.errors import LudusError
-from ludus.imports import section_name
+from ludus.imports import in_one_sentence, section_name
 from ludus.registry import NETWORKS
 
 # of PolicyConfig: by the name of an action entry
@@ -70,7 +70,9 @@ class PolicyConfig:
     def choose_network(self, name: str) -> None:
         """Another network; its settings are those that it has by default."""
         if name != self.network:
-            self.network, self.network_settings = name, settings_of_network(name)()
+            kind = settings_of_network(name)
+            with in_one_sentence(f"the settings of the network '{name}' cannot be made"):
+                self.network, self.network_settings = name, kind()
 
     @property
     def section(self) -> str:
@@ -79,7 +81,8 @@ class PolicyConfig:
 
     def check(self) -> None:
         """Refuses settings that cannot work together."""
-        self.network_settings.check()
+        with in_one_sentence(f"check of the settings of {self.network} failed"):
+            self.network_settings.check()
         if self.sets and self.normalise_observation:
             raise LudusError(
                 "policy.sets needs policy.normalise_observation False: statistics of its own for "

@@ -98,13 +98,17 @@ def set_value(config: Config, name: str, value: Any) -> None:
         getattr(config.policy, sections[1])[key] = value
         return
     settings = config.learner
-    if (
-        sections[:2] == [config.section, "roles"]
-        and len(sections) == 3
-        and isinstance(settings, RoleConfig)
-    ):
-        settings.set_for_role(config.section, sections[2], key, value)
-        return
+    if sections[:2] == [config.section, "roles"] and len(sections) == 3:
+        if isinstance(settings, RoleConfig):
+            settings.set_for_role(config.section, sections[2], key, value)
+            return
+        if isinstance(settings, UnreadAlgorithm):
+            settings.unread[f"roles.{sections[2]}.{key}"] = value
+            return
+        raise LudusError(
+            f"{name}: the algorithm {config.algorithm} has no values for single roles; its "
+            "settings would have to inherit ludus.config.RoleConfig"
+        )
     if name == "curriculum.stages":
         config.curriculum.stages = tuple(
             Stage(**stage) if isinstance(stage, dict) else stage for stage in value

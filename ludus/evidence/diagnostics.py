@@ -259,28 +259,16 @@ class Diagnostics:
         return None
 
     def first_not_finite(self) -> str:
-        """The first tensor in the order of computation that holds a NaN or an infinity."""
+        """The first tensor that holds a NaN or an infinity: the earliest in the rollout, and in one
+        step in the order of computation."""
         for name, policy in self.algorithm.policies.items():
+            found: tuple[int, str, Tensor] | None = None
             for what, tensor in self.algorithm.evidence(name).suspects.items():
-                bad = ~torch.isfinite(tensor)
-                if not bool(bad.any()):
-                    continue
-                if what == "observation":
-                    t, row, entry = (int(i) for i in bad.nonzero()[0])
-                    env = row // next(
-                        s.count * s.teams for s in self.layout.seats if s.role == name
-                    )
-                    return (
-                        f"the observation entry '{self.layout.observation[entry]}' of env {env} "
-                        f"(role {name}, step {t} of the "
-                        f"rollout) is not finite"
-                    )
-                if what == "reward":
-                    return f"a reward of the role {name} is not finite"
-                return (
-                    f"{what} of the role {name} is not finite while the observations are: lower "
-                    "the learning rate"
-                )
+                bad = (~torch.isfinite(tensor)).nonzero()
+                if len(bad) and (found is None or int(bad[0, 0]) < found[0]):
+                    found = int(bad[0, 0]), what, bad[0]
+            if found is not None:
+                return self._named_suspect(name, found[1], found[2])
             for n, p in policy.named_parameters():
                 if bool((~torch.isfinite(p)).any()):
                     return (
@@ -288,6 +276,22 @@ class Diagnostics:
                         "rate or the gradient limit"
                     )
         return "a loss is not finite: lower the learning rate"
+
+    def _named_suspect(self, role: str, what: str, at: Tensor) -> str:
+        """In words. `at`: its first place, [step, row, …]."""
+        if what == "observation":
+            t, row, entry = (int(i) for i in at)
+            env = row // next(s.count * s.teams for s in self.layout.seats if s.role == role)
+            return (
+                f"the observation entry '{self.layout.observation[entry]}' of env {env} (role "
+                f"{role}, step {t} of the rollout) is not finite"
+            )
+        if what == "reward":
+            return f"a reward of the role {role} is not finite"
+        return (
+            f"{what} of the role {role} is not finite while the observations are: lower the "
+            "learning rate, or see what the network computes"
+        )
 
 
 def _named(names: Sequence[str], so: Tensor) -> list[str]:

@@ -16,7 +16,7 @@ import importlib.util
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from ludus.networks.policy import Trunk
 from ludus.protocols import ActingPolicy
 from ludus.runs.load import load_policies
 from ludus.runs.run import Run, split_reference
+
+OURS = "ludus_"  # before the names of outputs while a graph is made: torch has names of its own
 
 
 class OneStep(nn.Module):
@@ -164,13 +166,14 @@ def export_policy(
             model,
             model.example(num_masked),
             input_names=model.inputs,
-            output_names=model.outputs,
+            output_names=[f"{OURS}{name}" for name in model.outputs],
             dynamic_shapes=(tuple({0: rows} for _ in model.inputs),),
             dynamo=True,
             verbose=False,
         )
     assert program is not None
     made = program.model_proto
+    name_outputs(made.graph, model.outputs)
     facts = {"ludus": __version__, "observation": layout["observation"], "action": action, **about}
     onnx.helper.set_model_props(
         made, {name: v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()}
@@ -179,6 +182,18 @@ def export_policy(
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(made, path)
     return path
+
+
+def name_outputs(graph: Any, outputs: Sequence[str]) -> None:
+    """Gives the outputs of a graph their names; what has such a name inside gets another one."""
+    inner = {name for node in graph.node for name in node.output}
+    names = {name: f"{name}_inside" for name in inner.intersection(outputs)}
+    names |= {f"{OURS}{name}": name for name in outputs}
+    for node in graph.node:
+        for kept in (node.input, node.output):
+            kept[:] = [names.get(name, name) for name in kept]
+    for value in (*graph.output, *graph.value_info):
+        value.name = names.get(value.name, value.name)
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
 
 from ludus.config import OF_ACTIONS, Config
-from ludus.errors import FAULTS, LudusError, nearest
-from ludus.imports import is_path, where_raised
+from ludus.errors import LudusError, nearest
+from ludus.imports import in_one_sentence, is_path
 from ludus.networks.encoders import Part, example
 from ludus.networks.history import HISTORY
 from ludus.networks.network import Observation
@@ -54,20 +55,18 @@ def try_network(config: Config, layout: Layout) -> None:
     """Refuses a network of the user's own that cannot be made, or gives another shape than it
     says."""
     name, entries = config.policy.network, layout.observation
-    try:
+    with in_one_sentence(f"the network '{name}' cannot be made for {config.game}"):
         history = network_class(name).history(entries, config.policy)
-        seen: dict[str, Part] = {
-            **layout.seen,
-            **({HISTORY: history} if history is not None else {}),
-        }
+        looked_back = {HISTORY: history} if history is not None else {}
+        seen: dict[str, Part] = {**layout.seen, **looked_back}
         observation = Observation(tuple(entries), aligned(len(entries)), seen)
         network = make_network(observation, config.policy)
-    except LudusError:
-        raise
-    except FAULTS as error:
+        lazy = [n for n, p in network.named_parameters() if isinstance(p, UninitializedParameter)]
+    if lazy:
         raise LudusError(
-            f"the network '{name}' cannot be made for {config.game}: {where_raised(error)}"
-        ) from error
+            f"the network '{name}' has a lazy layer ({lazy[0]}), whose size is not known before "
+            "its first use: give the layer its number of inputs"
+        )
     if config.policy.quiet_inputs and network.input_weight is None:
         raise LudusError(
             "policy.quiet_inputs sets the first weights to zero, and the network "
@@ -82,16 +81,9 @@ def try_network(config: Config, layout: Layout) -> None:
         )
     numbers = torch.zeros(STEPS, ROWS, observation.size)
     pictures = {n: example(part, STEPS, ROWS) for n, part in seen.items()}
-    try:
-        with torch.no_grad():
-            encoded = network(numbers, pictures)
-    except LudusError:
-        raise
-    except FAULTS as error:
-        raise LudusError(
-            f"the network '{name}' fails on observations of {config.game} (numbers "
-            f"{list(numbers.shape)}): {where_raised(error)}"
-        ) from error
+    failing = f"the network '{name}' fails on observations of {config.game}"
+    with torch.no_grad(), in_one_sentence(f"{failing} (numbers {list(numbers.shape)})"):
+        encoded = network(numbers, pictures)
     features = encoded[0] if isinstance(encoded, tuple) else encoded
     wanted = (STEPS, ROWS, outputs)
     if not isinstance(features, Tensor) or tuple(features.shape) != wanted:
@@ -99,4 +91,11 @@ def try_network(config: Config, layout: Layout) -> None:
         raise LudusError(
             f"the network '{name}' gives {got} for {STEPS} steps of {ROWS} rows, and says that it "
             f"has {outputs} outputs: forward has to give {list(wanted)}"
+        )
+    if features.dtype != torch.float32 or not bool(torch.isfinite(features).all()):
+        kind = str(features.dtype).removeprefix("torch.")
+        what = kind if kind != "float32" else "values that are not finite"
+        raise LudusError(
+            f"the network '{name}' gives {what} for an observation of zeros: forward has to give "
+            "finite float32"
         )

@@ -72,7 +72,13 @@ def make_policies(
             where,
             config.policy.network,
         )
-        policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
+        try:
+            policy.load_state_dict({n: t for n, t in mine.items() if "/" not in n})
+        except RuntimeError as error:
+            raise LudusError(
+                f"{where} does not fit the network {config.policy.network} as it is now "
+                f"({str(error).splitlines()[-1].strip()}): its code has changed since the run"
+            ) from None
         policies[seats.role] = policy.eval()
     return policies, layout.describe()
 

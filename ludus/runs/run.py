@@ -172,18 +172,28 @@ class Run:
     def settings(self) -> Config:
         """The configuration as data, with nothing of the user's own imported: whoever plays or
         learns asks for `config` instead."""
-        return self._config_of(self.stored(), own_code=False)
+        return self._config_of(self.stored())
 
     def config(self, plays: bool = True) -> Config:
         """The configuration of a run whose code may be loaded, which executes it. `plays`: the game
         too, not only the network."""
         data = self.stored()
-        read = self._config_of(data, own_code=False)
+        read = self._config_of(data)
         trust.require(self.path, read, data.get("made_here"), plays)
         trust.refuse_links(self.path)
-        return self._config_of(data, own_code=True)
+        own = trust.own_code(read)
+        if not own:
+            return read
+        try:
+            config = unflatten(data["values"])
+            check_types(config)
+        except LudusError as error:
+            raise LudusError(
+                f"{self.path} cannot be read with {', '.join(own)} as it is now: {error}"
+            ) from None
+        return config
 
-    def _config_of(self, data: Mapping[str, Any], own_code: bool) -> Config:
+    def _config_of(self, data: Mapping[str, Any]) -> Config:
         where = self.path / "config.json"
         if any(name.startswith("learn.") for name in data["values"]):  # PPO's section, once
             raise LudusError(
@@ -191,7 +201,7 @@ class Run:
                 "again, or use the version that made it"
             )
         try:
-            config = unflatten(data["values"], own_code=own_code)
+            config = unflatten(data["values"], own_code=False)
             check_types(config)
         except (LudusError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise LudusError(

@@ -52,8 +52,16 @@ def named_code(config: Config, plays: bool = True) -> dict[str, str]:
 def require(folder: Path, config: Config, mark: object, plays: bool = True) -> None:
     """Refuses a run that names somebody else's code, of which so much is needed now."""
     needed = named_code(config, plays)
-    if needed and not is_trusted(folder) and not _made_here(config, mark):
-        refuse(folder, needed)
+    if not needed or is_trusted(folder) or _made_here(config, mark):
+        return
+    for name, kind in needed.items():
+        if kind != "game" and not _code_of(name):
+            raise LudusError(
+                f"{folder} uses the {kind} '{name[:80]}', and there is no module "
+                f"'{name.partition(':')[0][:80]}' in this folder ({os.getcwd()}) or installed: run "
+                "this where it is"
+            )
+    refuse(folder, needed)
 
 
 def _made_here(config: Config, mark: object) -> bool:

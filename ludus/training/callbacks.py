@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import json
 import random
 import sys
@@ -367,6 +368,12 @@ def _refuse_twice(name: str, before: Mapping[str, Any]) -> None:
 
 
 def _refuse_useless(name: str, found: Any) -> None:
+    for method in METHODS:
+        if inspect.iscoroutinefunction(getattr(found, method, None)):
+            raise LudusError(
+                f"the method {method} of the callback {name} is async, and nothing would await it: "
+                "write def instead of async def"
+            )
     if not any(_defines(found, method) for method in METHODS):
         raise LudusError(
             f"the callback {name} has none of the methods {', '.join(METHODS)}: it would never be "

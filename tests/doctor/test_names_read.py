@@ -48,7 +48,7 @@ class Asked(Log):
     names: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     beginnings: set[str] = field(default_factory=set)
-    dice: random.Random = field(default_factory=random.Random)
+    seed: int = 0
     usual: str = "stands"
     values: bool = False
 
@@ -57,9 +57,10 @@ class Asked(Log):
         return self.values
 
     def make(self, name):
-        if name not in self.curves and self.dice.random() < 0.8:
-            values = SHAPES[self.dice.choice((*SHAPES, *[self.usual] * len(SHAPES)))]
-            self.curves[name] = Curve(name, STEPS, values * self.dice.choice((0.01, 1.0, 50.0)))
+        dice = random.Random(f"{self.seed} {name}")  # whatever else is asked for
+        if name not in self.curves and dice.random() < 0.8:
+            values = SHAPES[dice.choice((*SHAPES, *[self.usual] * len(SHAPES)))]
+            self.curves[name] = Curve(name, STEPS, values * dice.choice((0.01, 1.0, 50.0)))
         return self.curves.get(name)
 
     def get(self, name):
@@ -88,7 +89,7 @@ def everything_asked():
     names, keys, beginnings = set(), set(), set()
     for seed in range(700):
         dice = random.Random(seed)
-        log = Asked(source="log", dice=dice, ours=dice.random() < 0.8)
+        log = Asked(source="log", seed=seed, ours=dice.random() < 0.8)
         log.usual = dice.choice(list(SHAPES))
         log.self_play, log.values = dice.random() < 0.3, dice.random() < 0.3
         log.config = {

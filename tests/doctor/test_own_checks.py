@@ -124,6 +124,7 @@ def test_what_the_watcher_may_do_early():
         "entropy_stuck",
         "reward_never_met",
         "exploration_spent",
+        "nothing_updated",
     }
     noted = {name: how.noted_until for name, how in early.items() if how.noted_until}
     assert noted == {"goal_not_reached": 0.5, "return_flat": 0.2}

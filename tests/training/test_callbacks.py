@@ -417,7 +417,7 @@ number = 3
 REFUSED = {
     "mine:Nope": "the module mine has no 'Nope'",
     "nowhere:Nope": "the callback 'nowhere:Nope' cannot be loaded: there is no module 'nowhere'",
-    "Nope": "'Nope' is not the import path of a callback: write package.module:Class",
+    "Nope": "the callback 'Nope' is not an import path: write package.module:Class",
     "mine:number": "the callback 'mine:number' is a int, not a class",
     "mine:Empty": "the callback mine:Empty has none of the methods start, iteration, evaluation",
     "mine:Inherits": "the callback mine:Inherits has none of the methods start, iteration",

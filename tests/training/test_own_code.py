@@ -114,6 +114,28 @@ class RecordsValues(Brings):
         extra = Extra()
         extra.record = lambda batch, agents: {"value": batch.tensor("reward")[:, agents].flatten(0, 1)}
         return extra
+class Doubles(NoOutputs):
+    outputs = 8
+    def forward(self, numbers, seen):
+        return self.layer(numbers).double()
+class NotFinite(Doubles):
+    def forward(self, numbers, seen):
+        return self.layer(numbers) / 0
+class Lazy(NoOutputs):
+    outputs = 8
+    def __init__(self, observation, config):
+        super().__init__(observation, config)
+        self.layer = nn.LazyLinear(8)
+class Centred(NoOutputs):
+    outputs = 8
+    def forward(self, numbers, seen):
+        out = self.layer(numbers)
+        return out - out.mean(-1, keepdim=True)
+class SaysNothing(ludus.OnPolicy):
+    def learn_role(self, role, progress): ...
+class SaysText(ludus.OnPolicy):
+    def learn_role(self, role, progress):
+        return {"note": "hello"}
 class Check(NoOutputs):
     outputs = 8
 class Learn(Ppo): ...
@@ -123,6 +145,11 @@ class Shadowing(ludus.AlgorithmConfig):
     updates: int = 4
 class Shadows(Ppo):
     settings = Shadowing
+@dataclass(kw_only=True)
+class Rate(ludus.AlgorithmConfig):
+    learning_rate: float = 1e-3
+class Rates(Ppo):
+    settings = Rate
 class One(NoOutputs):
     outputs = 8
 class Other(One):
@@ -276,6 +303,13 @@ def test_a_network_of_ones_own_sees_pictures_and_learns_by_rainbow(folder):
             ["--algorithm", "bad:Shadows"],
             "the setting 'updates' of the algorithm 'bad:Shadows' has",
         ),
+        (["--algorithm", "bad:Rates", "--rates.learning-rate", "-1"], "rates.learning_rate=-1"),
+        (["--algorithm", "bad.Rates"], "(your own: package.module:Class)"),
+        (["--algorithm", ":Rates"], "is not an import path"),
+        (["--algorithm", "__main__:Rates"], "put it into a module of its own"),
+        (["--policy.network", "bad:Doubles"], "gives float64"),
+        (["--policy.network", "bad:NotFinite"], "not finite"),
+        (["--policy.network", "bad:Lazy"], "has a lazy layer (layer.weight)"),
         (["--policy.network", "bad:Check"], "section 'check', which is the policy's own"),
         (["--policy.network", "bad:WritesOverPPO"], "'value' is the name of two things"),
         (["--policy.network", "bad:RecordsValues"], "'value' is the name of two things"),
@@ -377,6 +411,63 @@ def test_another_algorithm_logs_what_the_strategy_network_says_of_itself(folder)
     )
     line = ludus.train(made, run=folder / "run", quiet=True).metrics()[-1]
     assert line["strategy/chaser/vector_std"] > 0 and line["strategy/chaser/drift"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("SaysNothing", "returned a NoneType"), ("SaysText", "returned 'note': 'hello'")],
+)
+def test_what_learn_role_returns_is_checked(folder, name, words):
+    made = config(train=TrainConfig(total_agent_steps=1500, threads=1))
+    made.choose_algorithm(f"bad:{name}")
+    with pytest.raises(LudusError, match=words):
+        ludus.train(made, run=folder / "run", quiet=True)
+
+
+def test_roles_can_have_values_of_their_own(folder):
+    (folder / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from ludus.config import RoleConfig\n"
+        "import reinforce\n"
+        "@dataclass(kw_only=True)\n"
+        "class A2CConfig(RoleConfig, reinforce.ReinforceConfig): ...\n"
+        "class A2C(reinforce.Reinforce):\n    settings = A2CConfig\n"
+    )
+    arguments = ["--algorithm", "mine:A2C", "--a2c.roles.chaser.entropy", "0.1", *BRIEF]
+    assert command("train", "pursuit", *arguments, "--run", "run") == 0
+    read = Run("run").config().learner
+    assert read.for_role("chaser").entropy == 0.1 and read.for_role("runner").entropy == 0.003
+    assert command("resume", "run", "--train.total-agent-steps", "6000", "--quiet") == 0
+    updates = [line["progress/updates"] for line in Run("run").metrics()]
+    assert updates[0] == 2 and updates == sorted(updates)  # one for each role
+
+
+def test_names_inside_a_network_do_not_clash_with_those_of_a_file(folder):
+    onnx = pytest.importorskip("onnx")
+    from ludus.export.onnx import export_run
+
+    made = config(
+        policy=PolicyConfig(network="bad:Centred"),
+        train=TrainConfig(total_agent_steps=600, threads=1),
+    )
+    files = export_run(str(ludus.train(made, run=folder / "run", quiet=True).path))
+    names = [value.name for value in onnx.load(files[0]).graph.output]
+    assert names == ["continuous", "mean", "log_std", "pressed", "value"]
+
+
+def test_classes_can_be_given_in_python(folder):
+    import own_network
+    import reinforce
+
+    run = ludus.train(
+        config(train=TrainConfig(total_agent_steps=1500, threads=1)),
+        run=folder / "run",
+        quiet=True,
+        algorithm=reinforce.Reinforce,
+        network=own_network.Gated,
+    )
+    read = run.settings()
+    assert (read.algorithm, read.policy.network) == ("reinforce:Reinforce", "own_network:Gated")
 
 
 def test_two_of_one_name_are_refused():

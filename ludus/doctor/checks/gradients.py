@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ludus.doctor.checks import AT_ONCE, check
+from ludus.doctor.checks import AT_ONCE, SECOND_HALF, check
 from ludus.doctor.finding import Finding
-from ludus.doctor.log import Curve, Log
+from ludus.doctor.log import FEW_ROWS, Curve, Log
 from ludus.doctor.options import equal, in_brackets, named, overrides
 from ludus.doctor.progress import of_role
 from ludus.doctor.statistics import head, tail, windows
@@ -67,6 +67,32 @@ def first_broken(log: Log) -> tuple[str, int] | None:
         if n.startswith(LEARNERS) and not n.endswith(UNDEFINED)
     ]
     return min(found, key=lambda pair: pair[1], default=None)
+
+
+@check(family="gradients", figure="progress/updates", early=SECOND_HALF)
+def nothing_updated(log: Log) -> Iterator[Finding]:
+    """Not one step of an optimizer was made, although rollouts were.
+
+    A warm-up longer than the run, a learning rate of 0 from the start, an algorithm that never
+    calls its optimizer, or roles that bots play all the time.
+
+    Shorten the warm-up, see that the learning rate is above 0, and that `learn_role` of an
+    algorithm of your own reaches `optimizer.step()`.
+    """
+    updates = log.get("progress/updates")
+    if not log.ours or updates is None or len(updates) < FEW_ROWS or updates.values[-1] > 0:
+        return
+    yield Finding(
+        check="nothing_updated",
+        severity="critical",
+        cause="nothing was learned: no step of an optimizer was made",
+        evidence=f"0 updates in {len(updates)} iterations, {updates.last_step:,} agent-steps",
+        confidence=0.95,
+        fix="shorten the warm-up, see that the learning rate is above 0, and that the algorithm "
+        "calls its optimizer",
+        first_step=updates.first_step,
+        last_step=updates.last_step,
+    )
 
 
 @check(family="gradients", figure="learner/ROLE/grad_norm")
