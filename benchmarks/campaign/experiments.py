@@ -384,6 +384,18 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim="CartPole-v1 by Rainbow within 100k steps",
         tags=("rainbow",),
     ),
+    "cartpole_reinforce": Experiment(
+        recipe="gym:CartPole-v1",
+        options=(
+            "--algorithm",
+            "examples.reinforce:Reinforce",
+            "--train.total-agent-steps",
+            "300000",
+        ),
+        evaluations=_returns(">= 475"),
+        claim="CartPole-v1 by an algorithm from outside of the package, in 300k steps",
+        tags=("own",),
+    ),
     "minatar_breakout": Experiment(
         recipe="gym:minatar.gym:MinAtar/Breakout-v1",
         options=(
