@@ -16,6 +16,7 @@ from ludus.protocols import ActingPolicy, Layout
 OUT_OF_RANGE = 10.0
 """What a normalised observation is cut to; observations that are not normalised should be of the
 size of 1."""
+FROM_THE_END = ("advantage",)
 REPLAYED = 2048
 """Rows of the replay that are looked at."""
 
@@ -265,8 +266,10 @@ class Diagnostics:
             found: tuple[int, str, Tensor] | None = None
             for what, tensor in self.algorithm.evidence(name).suspects.items():
                 bad = (~torch.isfinite(tensor)).nonzero()
-                if len(bad) and (found is None or int(bad[0, 0]) < found[0]):
-                    found = int(bad[0, 0]), what, bad[0]
+                if len(bad):
+                    # what is computed back from the end comes after the whole rollout
+                    step = len(tensor) if what in FROM_THE_END else int(bad[0, 0])
+                    found = (step, what, bad[0]) if found is None or step < found[0] else found
             if found is not None:
                 return self._named_suspect(name, found[1], found[2])
             for n, p in policy.named_parameters():

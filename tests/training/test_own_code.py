@@ -488,3 +488,20 @@ def test_an_algorithm_with_the_settings_of_another_takes_over_the_recipes_values
     assert flatten(made)["my_ppo.entropy"] == 0.07
     made.choose_algorithm("rainbow")
     assert flatten(made)["rainbow.gamma"] == 0.99 and "my_ppo.entropy" not in flatten(made)
+
+
+def test_a_network_that_gives_nan_is_not_blamed_on_the_observation(folder):
+    """What it did made the next observation NaN, too."""
+    (folder / "mine.py").write_text(
+        "import torch, bad\n"
+        "class Late(bad.One):\n"
+        "    calls = 0\n"
+        "    def forward(self, numbers, seen):\n"
+        "        Late.calls += 1\n"
+        "        nan = float('nan') if Late.calls > 200 else 0.0\n"
+        "        return super().forward(numbers, seen) + nan\n"
+    )
+    made = config(policy=PolicyConfig(network="mine:Late"))
+    with pytest.raises(LudusError, match="not finite while the observations are") as error:
+        ludus.train(made, run=folder / "run", quiet=True)
+    assert "see what the network computes" in str(error.value)

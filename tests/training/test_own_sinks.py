@@ -135,7 +135,7 @@ def test_a_sink_that_cannot_be_opened_refuses_the_run(folder):
         ("my_sinks:function", "is a function, not a class"),
         ("my_sinks:Line", "did you mean 'Lines'?"),
         ("no_sinks:Lines", "there is no module 'no_sinks'"),
-        ("Lines", "'Lines' is not the import path of a sink"),
+        ("Lines", "the sink 'Lines' is not an import path"),
     ],
 )
 def test_what_is_not_a_sink_is_refused_before_anything_is_written(path, told, folder, capsys):
