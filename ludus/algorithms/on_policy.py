@@ -435,10 +435,12 @@ class OnPolicy(Learner):
         network = self.config.policy.section
         for name, role in self.roles.items():
             role.policy.train()
-            self.part(f"begin {name}", self.begin_update, role)()
+            if role.network_metrics is not None or role.auxiliaries:  # no graph of nothing
+                self.part(f"begin {name}", self.begin_update, role)()
             role.updates = 0
             told = checked_metrics(self.learn_role(role, progress), self.config.algorithm)
-            self.part(f"end {name}", self.end_update, role)()
+            if role.network_metrics is not None or role.policy.normalise_observation:
+                self.part(f"end {name}", self.end_update, role)()
             metrics |= {f"learner/{name}/{key}": value for key, value in told.items()}
             if role.network_metrics is not None and bool(role.rollout.valid.any()):
                 read = role.network_metrics.read()
