@@ -169,6 +169,12 @@ class OwnPolicy(PPO):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_report(monkeypatch):
+    """Drawing it takes longer than these trainings."""
+    monkeypatch.setattr("ludus.training.finish.write_report", lambda run: None)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Where a user works, with the algorithm of examples/ and the networks of the how-to page."""
@@ -235,12 +241,11 @@ def test_it_needs_its_code_and_says_so(folder, capsys):
     assert Run("run").settings().policy.network == "own_network:Gated"  # as data it is still read
 
 
-@pytest.mark.parametrize("memory", ["none", "lstm"])
-def test_a_network_with_a_loss_of_its_own_learns_and_is_exported(folder, memory):
+def test_a_network_with_a_loss_of_its_own_learns_and_is_exported(folder):
     pytest.importorskip("onnx")
     run = ludus.train(
         config(
-            policy=PolicyConfig(network="own_loss:Reconstructing", memory=memory, memory_size=8),
+            policy=PolicyConfig(network="own_loss:Reconstructing", memory="lstm", memory_size=8),
             train=TrainConfig(total_agent_steps=3000, threads=1),
         ),
         run=folder / "run",
