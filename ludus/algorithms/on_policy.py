@@ -36,7 +36,7 @@ from ludus.protocols import Batch, Layout
 
 ADAM_EPSILON = 1e-5
 SAMPLE = 512  # rows for diagnostics: enough for shares and ranks
-COLUMNS = (
+LEARNED_FROM = (
     "observation",
     "raw",
     "binary",
@@ -47,11 +47,9 @@ COLUMNS = (
     "valued",
     "starts",
     "target",
-    "mask",
-    "advantage",
-    "state",
-    "policy",
 )
+"""Of a rollout, what an update reads row by row."""
+COLUMNS = (*LEARNED_FROM, "mask", "advantage", "state", "policy")
 """Names that a rollout's own data and losses have."""
 
 

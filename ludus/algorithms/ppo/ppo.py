@@ -29,7 +29,7 @@ from ludus.algorithms.advantage import (
     standardise,
 )
 from ludus.algorithms.graphs import compiled
-from ludus.algorithms.on_policy import OnPolicy
+from ludus.algorithms.on_policy import LEARNED_FROM, OnPolicy
 from ludus.algorithms.ppo.config import PPOConfig
 from ludus.algorithms.ppo.role import LOSSES, OF_VALID_ROWS, OVERVIEW, PPORole
 from ludus.config import Config
@@ -245,18 +245,7 @@ class PPO(OnPolicy):
                 .reshape(length, count * rows, *x.shape[2:])
             )
 
-        names = [
-            "observation",
-            "raw",
-            "binary",
-            "choices",
-            "log_prob",
-            "value",
-            "valid",
-            "valued",
-            "starts",
-            "target",
-        ]
+        names = [*LEARNED_FROM]
         names += ["mask"] if role.space.masked else []
         data = {name: cut(getattr(r, name)) for name in names}
         data |= {name: cut(x) for name, x in {**r.recorded, **r.prepared}.items()}
