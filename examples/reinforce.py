@@ -6,6 +6,7 @@
 in is made more likely by its return, minus the value that was predicted for it.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -80,4 +81,7 @@ class Reinforce(ludus.OnPolicy):
         role.optimizer.step()
         explained = explained_variance(r.value[:-1], r.target, r.valid)
         told = torch.stack([*losses.values(), explained, norm]).tolist()
-        return dict(zip(LOGGED, told, strict=True))
+        metrics = dict(zip(LOGGED, told, strict=True))
+        if math.isnan(metrics["explained_variance"]):  # all returns are alike: nothing to explain
+            del metrics["explained_variance"]
+        return metrics

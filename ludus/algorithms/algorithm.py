@@ -52,8 +52,6 @@ class Memory(NamedTuple):
     """Of every env, by what they are for."""
     kept: int = 0
     """Of agent-steps that are kept however many envs there are: `kept_rows` of the settings."""
-    setting: str = ""
-    """Which setting says how many."""
 
 
 class Algorithm(Protocol):

@@ -48,10 +48,11 @@ def check_memory(config: Config, info: GameInfo) -> None:
     needed = of_algorithm(config, info)
     if needed.kept > room - envs and fills(config, info):
         rows = config.learner.kept_rows(sum(info.rows(config.envs).values()))
+        setting = algorithm_class(config.algorithm).memory_setting
         whole = rows // config.envs  # transitions are kept for all envs at once
         most = (room - envs) * whole // needed.kept * config.envs
         raise LudusError(
-            f"{config.section}.{needed.setting}={rows:,} needs {needed.kept / 1e9:.1f} GB, and "
+            f"{config.section}.{setting}={rows:,} needs {needed.kept / 1e9:.1f} GB, and "
             f"{free / 1e9:.1f} GB {whose} are free: set it to at most {most:,}"
         )
 

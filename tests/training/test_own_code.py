@@ -510,3 +510,15 @@ def test_a_network_that_gives_nan_is_not_blamed_on_the_observation(folder):
     with pytest.raises(LudusError, match="not finite while the observations are") as error:
         ludus.train(made, run=folder / "run", quiet=True)
     assert "see what the network computes" in str(error.value)
+
+
+def test_reinforce_goes_on_where_all_targets_are_alike(folder, monkeypatch):
+    """What values explain of no variance is not a number, and not a reason to stop."""
+    import reinforce
+
+    nan = torch.tensor(float("nan"))
+    monkeypatch.setattr(reinforce, "explained_variance", lambda *_: nan)
+    made = config(train=TrainConfig(total_agent_steps=1500, threads=1))
+    made.choose_algorithm("reinforce:Reinforce")
+    line = ludus.train(made, run=folder / "run", quiet=True).metrics()[-1]
+    assert "learner/chaser/value_loss" in line and "learner/chaser/explained_variance" not in line

@@ -286,7 +286,7 @@ class Rainbow(Learner):
                 n_step=c.n_step,
                 device="meta",
             ).nbytes
-        return Memory({}, total, "replay")
+        return Memory({}, total)
 
     # -- what the trainer asks for -----------------------------------------------------------------
 
